@@ -1,0 +1,3 @@
+"""mailgateway: connects a mailbox with running coding-agent sessions."""
+
+__version__ = "0.1.0"
