@@ -96,7 +96,7 @@ class LoginRefused(PeerError):
 
 
 class LoginUnavailable(PeerError):
-    """The server could not check the login now (``[UNAVAILABLE]``, 454); this says nothing of the password."""
+    """The server could not check the login now (``[UNAVAILABLE]``, 454); the password may be right."""
 
 
 class Throttled(PeerError):
@@ -118,7 +118,7 @@ class CommandRefused(PeerError):
 
 
 class ProtocolViolation(PeerError):
-    """The server's bytes cannot be understood; nothing read on this connection is to be trusted any more."""
+    """The server's bytes cannot be understood; nothing more of this connection is to be trusted."""
 
 
 class StoreError(MailgatewayError):
