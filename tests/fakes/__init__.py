@@ -1,0 +1,1 @@
+"""Peers that follow a script, for tests."""

@@ -1,0 +1,1 @@
+"""Tests of the dialogues without I/O."""
