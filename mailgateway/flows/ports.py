@@ -1,0 +1,118 @@
+"""What flows need of the outside: seams that daemons implement and ``service`` joins.
+
+Each is small, speaks in values of ``mail`` and ``domain`` only, and has a fake in ``tests/fakes`` that
+passes the same suite as the real thing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Protocol
+
+from attrs import field, frozen
+
+from mailgateway.ids import AccountName
+
+
+@frozen
+class FetchedMail:
+    """What a scan sees of one mail: its place, facts, header fields, and a small body when it came along."""
+
+    uid: int
+    size: int
+    """RFC822.SIZE in octets: a hint; servers are known to tell wrong sizes."""
+    received_at: datetime | None
+    """INTERNALDATE (RFC 9051, section 2.3.3), aware; ``None`` when the server gave none that can be read."""
+    header: bytes = field(repr=False)
+    """The header fields that were asked for, as they stand in the mail, with their last empty line."""
+    raw: bytes | None = field(default=None, repr=False)
+    """The whole mail when it is small and came along, else ``None``."""
+
+
+class Mailbox(Protocol):
+    """One selected folder on a live connection; every method may raise a ``PeerError``."""
+
+    @property
+    def account(self) -> AccountName:
+        """Whose mailbox it is."""
+
+    @property
+    def folder(self) -> str:
+        """The folder's name."""
+
+    @property
+    def uid_validity(self) -> int:
+        """UIDVALIDITY as told at SELECT; 0 when the server does not tell."""
+
+    async def uid_next(self) -> int:
+        """The UID that the next mail will get, at least; known to be newer than every mail announced."""
+
+    async def fetch(self, first: int, last: int, small: int, on_mail: Callable[[FetchedMail], None]) -> None:
+        """Hand over the mails with ``first <= UID <= last``, in the server's order, as they come.
+
+        With ``small`` above 0, mails of up to so many octets bring their whole text along.  Returns when
+        the server has answered completely; a UID that did not come has vanished.
+        """
+
+    async def fetch_raw(self, uid: int, limit: int) -> bytes | None:
+        """The whole mail, cut at ``limit`` octets; ``None`` when it has vanished or was not given."""
+
+    async def uids_since(self, day: date) -> Sequence[int]:
+        """UIDs of the mails whose INTERNALDATE is on ``day`` or later."""
+
+    async def add_seen(self, uids: Iterable[int]) -> None:
+        r"""Set ``\Seen`` on these mails; those that vanished are passed over."""
+
+
+@frozen
+class ScanSummary:
+    """What the last scan that found something did; kept in memory, shown in ``/health``."""
+
+    at: datetime
+    examined: int
+    routed: int
+    refused: Mapping[str, int]
+
+
+@frozen
+class AccountStatus:
+    """How one account's watching goes; shown in ``/health``, so without its address."""
+
+    state: str
+    since: datetime
+    next_attempt_at: datetime | None
+    failure: str = ""
+
+
+@frozen
+class Reloaded:
+    """The outcome of reading the settings again: ``warning`` says why the old ones stay (``""``: all well)."""
+
+    loaded_at: datetime
+    warning: str = ""
+
+
+class ProcessControl(Protocol):
+    """What the API may ask of the running process."""
+
+    @property
+    def loaded_at(self) -> datetime:
+        """When the settings in force were read."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the operator should know; shown by ``status`` to holders of a key only."""
+
+    def accounts(self) -> Sequence[AccountStatus]:
+        """Every watched account."""
+
+    def last_scan(self) -> ScanSummary | None:
+        """The last scan that examined a mail."""
+
+    async def reload(self) -> Reloaded:
+        """Read the settings again; on failure the old ones stay in force."""
+
+    async def prime(self) -> int:
+        """Move every cursor that was never used to now; returns how many were moved."""
+
+    def shutdown(self) -> None:
+        """Stop cleanly, soon; returns at once."""

@@ -1,0 +1,214 @@
+"""One transaction, on a thread of its own, as one Deferred.
+
+A use case hands a synchronous function to ``run``; it is executed with one open transaction and committed
+when it returns.  The function must be a function of its arguments and of the rows: it may be executed again
+(a serialization conflict), so it draws no random numbers, reads no clock but ``Tx.now`` and sends nothing.
+
+SQLite has one writer thread, write-ahead log, ``synchronous=FULL`` and ``BEGIN IMMEDIATE``: the sqlite3
+default begins no transaction for a SELECT and loses updates.  PostgreSQL runs SERIALIZABLE on a small pool
+and repeats what conflicted, so the same function is right on both.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from attrs import define, field
+from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event, text
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.pool import StaticPool
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThreadPool
+from twisted.python.threadpool import ThreadPool
+
+from mailgateway.errors import StoreUnavailable
+
+T = TypeVar("T")
+
+CONFLICTS = frozenset({"40001", "40P01", "23505"})
+"""SQLSTATE of a serialization failure, a deadlock, and a unique key that a concurrent transaction took
+first (PostgreSQL may report the race so): the transaction did not happen, and reads anew when tried again."""
+
+TRIES = 20
+BUSY_SECONDS = 10.0
+
+
+@define(eq=False)
+class Tx:
+    """One open transaction: its connection, and the time by the database's clock."""
+
+    connection: Connection
+    now: datetime
+    """When the transaction began: aware, UTC, by the database's clock (all gateways of one store agree)."""
+
+    def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
+        """Execute one statement (with a list of parameters: once for each)."""
+        return self.connection.execute(statement, parameters)
+
+    @property
+    def dialect(self) -> str:
+        """``sqlite`` or ``postgresql``, for the few statements that stand side by side."""
+        return self.connection.dialect.name
+
+
+Work = Callable[[Tx], T]
+
+
+class Database(Protocol):
+    """Where rows live; the seam between use cases and SQL."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may write too, so that waiting needs polling beside the bell."""
+
+    def run(self, work: Work[T]) -> Deferred[T]:
+        """Run ``work`` in one transaction; fires with its result after the commit.
+
+        Fails with what ``work`` raised (rolled back), or with ``StoreUnavailable``.
+        """
+
+    def read(self, work: Work[T]) -> Deferred[T]:
+        """Run ``work``, which only reads, without keeping writers waiting."""
+
+
+def sqlite_database_engine(path: Path | None) -> Engine:
+    """An engine on a file (``None``: in memory, for tests), set up for durable, serialized writing."""
+    if path is None:
+        engine = create_engine(
+            "sqlite://",
+            poolclass=StaticPool,
+            connect_args={"check_same_thread": False, "isolation_level": None},
+        )
+    else:
+        engine = create_engine(
+            f"sqlite:///{path}",
+            connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False, "isolation_level": None},
+            pool_size=2,
+            max_overflow=2,
+        )
+
+    def connected(connection: Any, _record: object) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.execute("PRAGMA journal_size_limit=4194304")
+        cursor.close()
+
+    def begin(connection: Connection) -> None:
+        reading = connection.get_execution_options().get("mailgateway_reading", False)
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+    event.listen(engine, "connect", connected)
+    event.listen(engine, "begin", begin)
+    return engine
+
+
+def postgres_database_engine(url: str) -> Engine:
+    """An engine on a PostgreSQL ``postgresql://`` URL: SERIALIZABLE, dead connections noticed before use."""
+    return create_engine(
+        url.replace("postgresql://", "postgresql+psycopg://", 1),
+        isolation_level="SERIALIZABLE",
+        pool_pre_ping=True,
+        pool_size=4,
+        max_overflow=0,
+        connect_args={"connect_timeout": 10, "application_name": "mailgateway"},
+    )
+
+
+def transact(engine: Engine, work: Work[T], *, offset: timedelta = timedelta(0), reading: bool = False) -> T:
+    """Run ``work`` in one transaction on the calling thread; repeat it when the database asks for it.
+
+    ``offset`` shifts the database's clock, for tests of leases and lives.
+    """
+    for attempt in range(TRIES):
+        try:
+            with (
+                engine.connect().execution_options(mailgateway_reading=reading) as connection,
+                connection.begin(),
+            ):
+                return work(Tx(connection, _clock(connection) + offset))
+        except OperationalError as error:
+            if _conflicted(error) and attempt + 1 < TRIES:
+                continue
+            raise StoreUnavailable(_reason(error)) from None
+        except DBAPIError as error:
+            if _conflicted(error) and attempt + 1 < TRIES:
+                continue
+            if error.connection_invalidated:
+                raise StoreUnavailable(_reason(error)) from None
+            raise
+    raise StoreUnavailable("the database is too busy")
+
+
+def _clock(connection: Connection) -> datetime:
+    """The time by the database's clock; SQLite lives in this process, so its clock is ours."""
+    if connection.dialect.name == "sqlite":
+        return datetime.now(UTC)
+    moment: datetime = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+    return moment.astimezone(UTC)
+
+
+def _conflicted(error: DBAPIError) -> bool:
+    return getattr(error.orig, "sqlstate", None) in CONFLICTS
+
+
+def _reason(error: DBAPIError) -> str:
+    """The driver's own words without the statement and its parameters, which may hold people's mail."""
+    words = str(error.orig).splitlines() or [type(error.orig).__name__]
+    return f"the database cannot be used: {words[0]}"
+
+
+@define(eq=False)
+class ThreadedDatabase:
+    """The database of the running service: transactions on own threads, never on the reactor's."""
+
+    _reactor: Any
+    _engine: Engine
+    _clock_offset: timedelta = timedelta(0)
+    _writers: ThreadPool = field(init=False)
+    _readers: ThreadPool = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        writers = 4 if self.shared else 1
+        self._writers = ThreadPool(0, writers, "store-write")
+        self._readers = ThreadPool(0, 2, "store-read")
+        self._writers.start()
+        self._readers.start()
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may write too."""
+        return self._engine.dialect.name != "sqlite"
+
+    def run(self, work: Work[T]) -> Deferred[T]:
+        """Run ``work`` in one transaction; fires after the commit."""
+        return deferToThreadPool(
+            self._reactor, self._writers, transact, self._engine, work, offset=self._clock_offset
+        )
+
+    def read(self, work: Work[T]) -> Deferred[T]:
+        """Run ``work``, which only reads."""
+        return deferToThreadPool(
+            self._reactor,
+            self._readers,
+            transact,
+            self._engine,
+            work,
+            offset=self._clock_offset,
+            reading=True,
+        )
+
+    def close(self) -> Deferred[None]:
+        """Wait for what runs, then let go of threads and connections."""
+
+        def shut() -> None:
+            self._writers.stop()
+            self._readers.stop()
+            self._engine.dispose()
+
+        return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), shut)
+
+
+_proof: type[Database] = ThreadedDatabase
