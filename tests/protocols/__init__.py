@@ -1,1 +1,1 @@
-"""Tests of the Twisted protocols: in memory with a clock, and over loopback with TLS."""
+"""Tests of the protocols, over transports in memory and a clock that stands still."""

@@ -1,1 +1,1 @@
-"""Tests of the dialogues without I/O."""
+"""Tests of the dialogues without input or output."""
