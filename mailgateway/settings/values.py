@@ -1,0 +1,314 @@
+"""What the settings hold: frozen classes whose attribute names are the names of the file.
+
+What may be left out is already filled in (the SMTP server's secret, the state directory, the person to
+notify), so that nobody else has to know a rule of inheritance.  Secrets are named here and never held.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, cast
+
+from attrs import Factory, field, frozen
+
+from mailgateway.ids import AccountName
+from mailgateway.secrets import SecretSource
+from mailgateway.settings.tables import (
+    ADDRESS,
+    HOST,
+    PLACE,
+    Kind,
+    Reading,
+    Wrong,
+    each,
+    home_of,
+    matching,
+    number,
+    optional,
+    text_of,
+)
+
+
+class Tls(StrEnum):
+    """How a connection to a mail server is made safe; ``none`` is for loopback only."""
+
+    IMPLICIT = "implicit"
+    STARTTLS = "starttls"
+    NONE = "none"
+
+
+class Authentication(StrEnum):
+    """What proves that a mail comes from whom it names."""
+
+    REQUIRED = "required"
+    SINGLE_MAILBOX = "single-mailbox"
+
+
+class SingleMailboxProof(StrEnum):
+    """With agent and person in one mailbox: what tells the person's mail from anybody else's."""
+
+    SENT_COPY = "sent-copy"
+    THREAD = "thread"
+
+
+class Alignment(StrEnum):
+    """How closely the signing domain must match the From domain (RFC 7489, section 3.1)."""
+
+    STRICT = "strict"
+    RELAXED = "relaxed"
+
+
+class PersonDoor(StrEnum):
+    """Where a person at this machine answers: with ``person.key``, or by mail and web only."""
+
+    KEY = "key"
+    WEB = "web"
+
+
+class MailApprovals(StrEnum):
+    """Whether an approval may be answered by mail; ``auto`` is yes when authentication is required."""
+
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
+class ApprovalProof(StrEnum):
+    """What an action that the policy calls dangerous needs beside the answer."""
+
+    NONE = "none"
+    WEB = "web"
+    TOTP = "totp"
+
+
+class Role(StrEnum):
+    """What the bearer of a key may do."""
+
+    SESSION = "session"
+    PERSON = "person"
+
+
+def _state_dir(value: object, reading: Reading) -> Path:
+    """Check ``state_dir``; empty means the service manager's, else the XDG state directory."""
+    place = PLACE.check(value, reading)
+    if place is not None:
+        return cast("Path", place)
+    given = reading.environ.get("STATE_DIRECTORY", "").split(":")[0]
+    if given:
+        return Path(given)
+    home = reading.environ.get("XDG_STATE_HOME")
+    return Path(home) / "mailgateway" if home else home_of(reading) / ".local/state/mailgateway"
+
+
+def _device_name(value: object, reading: Reading) -> str:
+    """Check the device's name; empty means the first label of the host name."""
+    return text_of(value, reading) or reading.host_name.split(".")[0] or "localhost"
+
+
+def _key_file(value: object, reading: Reading) -> Path:
+    """Check the file of a key, which cannot be left empty."""
+    place = PLACE.check(value, reading)
+    if place is None:
+        raise Wrong("must name a file")
+    return cast("Path", place)
+
+
+TAG = matching(r"[a-z0-9]{1,16}", "must be 1 to 16 lower-case letters and digits")
+URL = optional(matching(r"https?://[^\s/?#]+[^\s?#]*", "must start with https:// or http:// and a host"))
+DATABASE = optional(
+    matching(r"postgresql://\S+|sqlite:///\S+", "must be a postgresql:// or sqlite:/// address")
+)
+
+
+@frozen(kw_only=True)
+class Daemon:
+    """``[daemon]``: where the service listens and keeps its state.  Port 0 listens on the socket only."""
+
+    host: Annotated[str, HOST] = "127.0.0.1"
+    port: Annotated[int, number(0, 65535)] = 4177
+    socket: Annotated[Path | None, PLACE] = None
+    socket_group: str = ""
+    state_dir: Annotated[Path, Kind(_state_dir, "")]
+    database: Annotated[str, DATABASE] = field(default="", repr=False)
+    scan_interval_seconds: Annotated[int, number(0, 86_400)] = 60
+    idle_exit_seconds: Annotated[int, number(0, 86_400)] = 0
+    public_url: Annotated[str, URL] = ""
+    metrics_open: bool = False
+
+    @property
+    def database_url(self) -> str:
+        """Where the tables are: ``database``, else a SQLite file in the state directory.
+
+        The address may hold a password: it is not to be logged.
+        """
+        return self.database or f"sqlite:///{self.state_dir}/mailgateway.sqlite3"
+
+
+@frozen(kw_only=True)
+class Device:
+    """``[device]``: what people call this machine; a label, not its identity."""
+
+    name: Annotated[str, Kind(_device_name, "")]
+
+
+@frozen(kw_only=True)
+class ServerSettings:
+    """One mail server of an account, complete: whatever SMTP inherits from IMAP is filled in."""
+
+    host: str
+    port: int
+    tls: Tls
+    ca_file: Path | None
+    username: str
+    secret: SecretSource
+
+
+@frozen(kw_only=True)
+class Account:
+    """``[accounts.TAG]``: a mailbox with its two servers.
+
+    ``watch`` names the folders that people answer to; without it the account is no gateway mailbox.
+    """
+
+    tag: AccountName
+    address: str
+    from_name: str
+    watch: tuple[str, ...]
+    sent_folder: str
+    plus_address: bool
+    imap: ServerSettings
+    smtp: ServerSettings
+
+    @property
+    def domain(self) -> str:
+        """The part of the address behind the @, in lower case."""
+        return self.address.rpartition("@")[2].lower()
+
+
+@frozen(kw_only=True)
+class OAuth:
+    """``[oauth.NAME]``: the person's own registration at the provider."""
+
+    client_id: str
+    client_secret_file: Annotated[Path | None, PLACE] = None
+    device_url: Annotated[str, URL] = ""
+    authorize_url: Annotated[str, URL] = ""
+    token_url: Annotated[str, URL]
+    scopes: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Key:
+    """``[keys.NAME]``: the key of another machine, its role, and whose sessions it speaks for (none: all)."""
+
+    file: Annotated[Path, Kind(_key_file)]
+    role: Role = Role.SESSION
+    sessions: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class People:
+    """``[people]``: who is heard, and who is written to.  The last two are never empty."""
+
+    allowed: Annotated[tuple[str, ...], Kind(each(ADDRESS).check)]
+    notify: Annotated[str, optional(ADDRESS)] = ""
+    may_approve: Annotated[tuple[str, ...], each(ADDRESS)] = ()
+    may_command: Annotated[tuple[str, ...], each(ADDRESS)] = ()
+
+    def allows(self, address: str) -> bool:
+        """Whether this is the address of an allowed person; letter case does not count."""
+        return address.lower() in {person.lower() for person in self.allowed}
+
+
+@frozen(kw_only=True)
+class Security:
+    """``[security]``: what a mail must prove.  ``accepted_tags`` always holds ``tag``."""
+
+    tag: Annotated[str, TAG] = "mg"
+    accepted_tags: Annotated[tuple[str, ...], each(TAG)] = ("mg", "pi")
+    authentication: Authentication = Authentication.REQUIRED
+    single_mailbox_proof: SingleMailboxProof = SingleMailboxProof.SENT_COPY
+    trusted_authserv_ids: tuple[str, ...] = ()
+    results_below_received: bool = False
+    alignment: Alignment = Alignment.STRICT
+    header_threading: bool = True
+    route_ttl_hours: Annotated[int, number(1, 8_760)] = 168
+    person_door: PersonDoor = PersonDoor.KEY
+    mail_approvals: MailApprovals = MailApprovals.AUTO
+    approval_proof: ApprovalProof = ApprovalProof.NONE
+
+
+@frozen(kw_only=True)
+class Notify:
+    """``[notify]``: how often, and how soon after a turn, a session may write to a person."""
+
+    budget_per_minute: Annotated[int, number(1, 1_000)] = 10
+    settle_delay_seconds: Annotated[int, number(0, 3_600)] = 20
+    on_aborted: bool = False
+
+
+@frozen(kw_only=True)
+class Retention:
+    """``[retention]``: how long the bodies of acked envelopes are kept."""
+
+    bodies_days: Annotated[int, number(1, 3_650)] = 30
+
+
+@frozen(kw_only=True)
+class Settings:
+    """Everything that the settings say.
+
+    ``accounts`` keeps the order of the file and is keyed by tag; the first with ``watch`` sends.
+    ``warnings`` are sentences for ``status``: legal, but hardly meant.  ``source`` is the file, if any.
+    """
+
+    daemon: Daemon
+    device: Device
+    accounts: Mapping[str, Account]
+    people: People
+    security: Security
+    notify: Notify
+    retention: Retention
+    oauth: Mapping[str, OAuth] = Factory(dict)
+    keys: Mapping[str, Key] = Factory(dict)
+    warnings: tuple[str, ...] = ()
+    source: Path | None = None
+
+    @property
+    def watched(self) -> tuple[Account, ...]:
+        """The gateway mailboxes, at least one."""
+        return tuple(account for account in self.accounts.values() if account.watch)
+
+    @property
+    def sending(self) -> Account:
+        """The account that mail of ours leaves from: the first watched one."""
+        return self.watched[0]
+
+
+@frozen(kw_only=True)
+class ServerTable:
+    """``[accounts.TAG.imap]`` and ``.smtp`` as they are written: everything may be absent but the host."""
+
+    host: Annotated[str, HOST] = ""
+    port: Annotated[int | None, number(1, 65535)] = None
+    tls: Tls = Tls.IMPLICIT
+    ca_file: Annotated[Path | None, PLACE] = None
+    username: str = ""
+    password_file: Annotated[Path | None, PLACE] = None
+    password_command: str = ""
+    password_env: str = ""
+    credential: str = ""
+    vault: str = ""
+    token_command: str = ""
+    oauth: str = ""
+
+
+@frozen(kw_only=True)
+class AccountTable:
+    """``[accounts.TAG]`` as it is written."""
+
+    address: Annotated[str, ADDRESS]
+    from_name: str = "Coding agents"
+    watch: tuple[str, ...] = ()
+    sent_folder: str = ""
+    plus_address: bool = False
