@@ -174,7 +174,7 @@ def _write_first(path: Path, text: str) -> None:
 
 
 def _private_text(file: Path, path: str, *, private: bool, group: bool = False) -> str:
-    """The text of a small file; a ``private`` one is refused when others (``group``: its group) may read it."""
+    """The text of a small file; a ``private`` one is refused when others (``group``: or its group) read it."""
     try:
         with file.open("rb") as stream:
             mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)

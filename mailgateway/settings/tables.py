@@ -71,6 +71,9 @@ class Reading:
         self.wrong(joined(path, shown(key)), f"is not a setting; {hint}")
 
 
+REQUIRED = object()
+"""What a kind says that knows nothing to put in for a key that is not there."""
+
 Check = Callable[[object, Reading], Any]
 
 
@@ -78,11 +81,11 @@ Check = Callable[[object, Reading], Any]
 class Kind:
     """What a key may hold.  ``check`` turns the TOML value into ours, or raises ``Wrong``.
 
-    ``absent`` is what ``check`` is given when the key is not there; ``NOTHING`` makes the key required.
+    ``absent`` is what ``check`` is given when the key is not there; ``REQUIRED`` makes the key required.
     """
 
     check: Check
-    absent: object = NOTHING
+    absent: object = REQUIRED
 
 
 def joined(path: str, key: str) -> str:
@@ -242,14 +245,16 @@ def read(made: type[T], table: object, path: str, reading: Reading) -> T | None:
     values: dict[str, object] = {}
     for name, field in known.items():
         kind = kind_of(field.type)
-        value = table.get(name, kind.absent if field.default is NOTHING else NOTHING)
-        if value is not NOTHING:
+        value = table.get(name, kind.absent)
+        if name not in table and field.default is not NOTHING:
+            values[name] = field.default
+        elif value is not REQUIRED:
             try:
                 values[name] = kind.check(value, reading)
             except Wrong as wrong:
                 source = f" (from ${value.variable})" if isinstance(value, Override) else ""
                 reading.wrong(joined(path, name), f"{wrong}{source}")
-        elif field.default is NOTHING:
+        else:
             reading.wrong(joined(path, name), "is missing")
     return made(**values) if len(reading.problems) == before else None
 
