@@ -111,13 +111,14 @@ runtime = Table(  # which running instance has pinged for which session
 account_health = Table(  # survives a restart, so that a service manager cannot make us hammer a provider
     "account_health",
     metadata,
-    Column("account", String(255), primary_key=True),
+    Column("account", String(255), primary_key=True),  # "main" for IMAP, "main:smtp" for its other door
     Column("state", String(32), nullable=False),  # connecting | watching | polling | backing-off | refused
     Column("since", Instant, nullable=False),
     Column("failure", String(32), nullable=False, server_default=""),  # class of the last failure
     Column("failures", Integer, nullable=False, server_default=text("0")),
     Column("next_attempt_at", Instant),  # null: not waiting, or waiting for the operator
     Column("refusals", Integer, nullable=False, server_default=text("0")),  # of this credential
+    Column("proven", Boolean, nullable=False, server_default=text("false")),  # it has logged in here
     Column("credential_digest", String(64), nullable=False, server_default=""),  # keyed; tells a changed one
     Column("last_error", Text, nullable=False, server_default=""),
 )
