@@ -1,0 +1,243 @@
+"""The life of a mail on its way out, and what the answers of the mail server mean for it.
+
+``queued -> sending -> sent``, with the ways ``failed``, ``cancelled`` and ``unclear`` out of it.  The row is
+moved to ``sending`` before anybody dials, so that a crash leaves a mark.  A mail whose fate is unclear (the
+final dot was written and no answer came, RFC 5321 section 4.5.3.2.6 and RFC 1047) rests ten minutes and is
+then sent once more with the same Message-ID, unless a reply shows that it arrived; there are never more
+than two copies.  Each recipient has a fate of its own: who has it gets it no second time.
+
+A decision has a caller that waits.  While it does, a refusal of any kind cancels the mail and frees the
+caller to decide anew; afterwards a decision is retried like any other mail.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from types import MappingProxyType
+
+from attrs import field, frozen
+
+from mailgateway.ids import AccountName, MessageId, OutboxId, QuestionId, RouteId, SessionId
+
+RETRIES = tuple(timedelta(minutes=minutes) for minutes in (5, 15, 30, 60, 120))
+"""How long to wait after the first, second, ... attempt; the last one stays.  Greylisting wants 5 min."""
+
+GIVE_UP = timedelta(hours=48)
+"""A mail that nobody has taken after so long has failed."""
+
+UNCLEAR_REST = timedelta(minutes=10)
+"""How long a mail of unclear fate is left alone: the longest that a server may think about a final dot."""
+
+CALLER_WAITS = timedelta(seconds=55)
+"""How long after the submission a decision's caller surely still waits (it does for 60 s)."""
+
+
+class MailKind(StrEnum):
+    """Why a mail leaves."""
+
+    NOTIFICATION = "notification"
+    SETTLE = "settle"
+    DECISION = "decision"
+    NOTICE = "notice"
+    """The gateway's own word: an answer to a command, a refusal that a person must know of."""
+
+
+class OutboxState(StrEnum):
+    """Where a mail stands."""
+
+    QUEUED = "queued"
+    SENDING = "sending"
+    SENT = "sent"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    UNCLEAR = "unclear"
+    """It may have arrived."""
+
+
+class OutboxEvent(StrEnum):
+    """What may happen to a mail."""
+
+    CLAIM = "claim"
+    ACCEPTED = "accepted"
+    TRY_LATER = "try-later"
+    REJECTED = "rejected"
+    CANCEL = "cancel"
+    LOST_SIGHT = "lost-sight"
+    """Nobody knows whether the server has it."""
+    ARRIVED = "arrived"
+    """A reply shows that it arrived."""
+
+
+def _moves() -> dict[tuple[OutboxState, OutboxEvent], OutboxState]:
+    moves = {
+        (OutboxState.QUEUED, OutboxEvent.CLAIM): OutboxState.SENDING,
+        (OutboxState.UNCLEAR, OutboxEvent.CLAIM): OutboxState.SENDING,
+        (OutboxState.QUEUED, OutboxEvent.CANCEL): OutboxState.CANCELLED,
+        (OutboxState.SENDING, OutboxEvent.LOST_SIGHT): OutboxState.UNCLEAR,
+        (OutboxState.SENDING, OutboxEvent.CANCEL): OutboxState.CANCELLED,
+        (OutboxState.QUEUED, OutboxEvent.ARRIVED): OutboxState.SENT,
+    }
+    # A late answer still counts for a mail that was given up as unclear meanwhile.
+    for state in (OutboxState.SENDING, OutboxState.UNCLEAR):
+        moves[state, OutboxEvent.ACCEPTED] = OutboxState.SENT
+        moves[state, OutboxEvent.ARRIVED] = OutboxState.SENT
+        moves[state, OutboxEvent.TRY_LATER] = OutboxState.QUEUED
+        moves[state, OutboxEvent.REJECTED] = OutboxState.FAILED
+    return moves
+
+
+MOVES = MappingProxyType(_moves())
+"""Every legal move; what is not here is refused."""
+
+
+def advance(state: OutboxState, event: OutboxEvent) -> OutboxState | None:
+    """The state after ``event``, or ``None`` when the event is not possible in ``state``."""
+    return MOVES.get((state, event))
+
+
+class RecipientState(StrEnum):
+    """How far a mail has come for one recipient."""
+
+    WAITING = "waiting"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    UNCLEAR = "unclear"
+    """At least one attempt ended without a clear answer, and none with an acceptance."""
+
+
+class RecipientVerdict(StrEnum):
+    """What one attempt brought for one recipient."""
+
+    ACCEPTED = "accepted"
+    TRY_LATER = "try-later"
+    REJECTED = "rejected"
+    UNCLEAR = "unclear"
+
+
+@frozen
+class RecipientOutcome:
+    """What one attempt brought for one recipient; ``code`` is the SMTP reply's, ``None`` without a reply."""
+
+    address: str = field(repr=False)
+    verdict: RecipientVerdict
+    code: int | None = None
+    reply: str = field(default="", repr=False)
+
+
+@frozen
+class RecipientRow:
+    """How far a mail has come for one recipient, with the last reply about it."""
+
+    address: str = field(repr=False)
+    state: RecipientState
+    code: int | None = None
+    reply: str = field(default="", repr=False)
+
+
+@frozen
+class OutboxRow:
+    """One mail on its way out, without its bytes."""
+
+    id: OutboxId
+    kind: MailKind
+    account: AccountName
+    session_id: SessionId
+    question_id: QuestionId | None
+    route_id: RouteId
+    message_id: MessageId
+    subject: str = field(repr=False)
+    state: OutboxState
+    attempts: int
+    last_error: str
+    last_code: int | None
+    created_at: datetime
+    next_attempt_at: datetime | None
+    recipients: tuple[RecipientRow, ...] = ()
+
+    @property
+    def temporary(self) -> bool:
+        """Whether what was refused may be taken when it is tried again: no final refusal was heard."""
+        permanent = self.last_code is not None and self.last_code >= 500 and self.last_code != 503
+        waiting = any(recipient.state is RecipientState.WAITING for recipient in self.recipients)
+        return waiting and not permanent
+
+
+@frozen
+class Conclusion:
+    """What becomes of a mail after an attempt."""
+
+    event: OutboxEvent
+    recipients: tuple[RecipientRow, ...]
+    """Those whose row changes."""
+    next_attempt_at: datetime | None = None
+    code: int | None = None
+    doubtful: bool = False
+    """The mail has failed, and yet it may have arrived."""
+
+
+def conclude(
+    kind: MailKind,
+    *,
+    attempt: int,
+    created_at: datetime,
+    now: datetime,
+    before: Sequence[RecipientRow],
+    outcomes: Mapping[str, RecipientOutcome],
+) -> Conclusion:
+    """What the ``attempt``-th attempt (from 1) means for the mail.
+
+    ``before`` are all recipients as they stood; a recipient that was to get the mail and has no outcome
+    counts as one to try again (the connection never came so far).
+    """
+    after: list[RecipientRow] = []
+    twice_unclear: set[str] = set()
+    for row in before:
+        if row.state in {RecipientState.ACCEPTED, RecipientState.REJECTED}:
+            continue
+        outcome = outcomes.get(row.address) or RecipientOutcome(row.address, RecipientVerdict.TRY_LATER)
+        if outcome.verdict is RecipientVerdict.UNCLEAR and row.state is RecipientState.UNCLEAR:
+            twice_unclear.add(row.address)
+        after.append(RecipientRow(row.address, _state(row.state, outcome), outcome.code, outcome.reply))
+    changed = tuple(after)
+    states = {row.address: row.state for row in (*before, *changed)}
+    again = {
+        row.address
+        for row in changed
+        if row.state in {RecipientState.WAITING, RecipientState.UNCLEAR} and row.address not in twice_unclear
+    }
+    unclear_now = any(
+        outcomes[address].verdict is RecipientVerdict.UNCLEAR for address in again if address in outcomes
+    )
+    accepted = RecipientState.ACCEPTED in states.values()
+    code = next((row.code for row in changed if row.code is not None), None)
+    if accepted and not again:
+        return Conclusion(OutboxEvent.ACCEPTED, changed, code=code)
+    caller_waits = kind is MailKind.DECISION and attempt == 1 and now < created_at + CALLER_WAITS
+    if caller_waits and not accepted and not unclear_now:
+        return Conclusion(OutboxEvent.CANCEL, changed, code=code)
+    wait = RETRIES[min(attempt, len(RETRIES)) - 1]
+    if unclear_now:
+        wait = max(wait, UNCLEAR_REST) if _any_waiting(changed) else UNCLEAR_REST
+    if not again or now + wait > created_at + GIVE_UP:
+        doubtful = RecipientState.UNCLEAR in states.values()
+        event = OutboxEvent.ACCEPTED if accepted else OutboxEvent.REJECTED
+        return Conclusion(event, changed, code=code, doubtful=doubtful and not accepted)
+    event = OutboxEvent.LOST_SIGHT if unclear_now else OutboxEvent.TRY_LATER
+    return Conclusion(event, changed, next_attempt_at=now + wait, code=code)
+
+
+def _any_waiting(rows: Sequence[RecipientRow]) -> bool:
+    return any(row.state is RecipientState.WAITING for row in rows)
+
+
+def _state(before: RecipientState, outcome: RecipientOutcome) -> RecipientState:
+    """A recipient's state after an attempt; a doubt stays until a clear yes or no."""
+    match outcome.verdict:
+        case RecipientVerdict.ACCEPTED:
+            return RecipientState.ACCEPTED
+        case RecipientVerdict.REJECTED:
+            return RecipientState.REJECTED
+        case RecipientVerdict.UNCLEAR:
+            return RecipientState.UNCLEAR
+        case RecipientVerdict.TRY_LATER:
+            return before
