@@ -10,7 +10,6 @@ with the same key.
 
 import os
 import stat
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -126,7 +125,7 @@ def person_key(state_dir: Path) -> str:
 def machine_id(state_dir: Path) -> MachineId:
     """This machine's id, made when missing: 32 hex digits, the same for as long as the state is kept."""
     path = state_dir / "machine-id"
-    _write_first(path, uuid.uuid4().hex)
+    _write_first(path, os.urandom(16).hex())
     return MachineId(_private_text(path, str(path), private=False).strip())
 
 
@@ -174,7 +173,7 @@ def _write_first(path: Path, text: str) -> None:
 
 
 def _private_text(file: Path, path: str, *, private: bool, group: bool = False) -> str:
-    """The text of a small file; a ``private`` one is refused when others (``group``: or its group) read it."""
+    """The text of a small file; a ``private`` one must not be open to others (``group``: to its group)."""
     try:
         with file.open("rb") as stream:
             mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)

@@ -143,7 +143,7 @@ def _people(people: People | None, reading: Reading) -> People | None:
         return None
     for name in ("may_approve", "may_command"):
         for address in getattr(people, name):
-            if not people.allows(address):
+            if not _is_allowed(people, address):
                 reading.wrong(f"people.{name}", "must name only addresses that `people.allowed` names too")
                 break
     return evolve(
@@ -152,6 +152,10 @@ def _people(people: People | None, reading: Reading) -> People | None:
         may_approve=people.may_approve or people.allowed,
         may_command=people.may_command or people.allowed,
     )
+
+
+def _is_allowed(people: People, address: str) -> bool:
+    return address.lower() in {person.lower() for person in people.allowed}
 
 
 def _security(security: Security | None, reading: Reading) -> Security | None:
@@ -200,9 +204,9 @@ def _account(tag: str, table: Mapping[str, object], reading: Reading) -> Account
     account = read(AccountTable, own, path, reading)
     imap = read(ServerTable, table.get("imap", {}), f"{path}.imap", reading)
     smtp = read(ServerTable, table.get("smtp", {}), f"{path}.smtp", reading)
-    imap_secret = _secret(imap, f"{path}.imap", reading)
-    smtp_secret = _secret(smtp, f"{path}.smtp", reading)
-    if imap is not None and not _sources(imap):
+    imap_secret = _secret(imap, table.get("imap"), f"{path}.imap", reading)
+    smtp_secret = _secret(smtp, table.get("smtp"), f"{path}.smtp", reading)
+    if not _sources(table.get("imap")):
         reading.wrong(f"{path}.imap", "needs a secret: `password_file` or one of its like")
     imap_server = _server("imap", imap, path, reading)
     smtp_server = _server("smtp", smtp, path, reading)
@@ -252,17 +256,20 @@ def _server(kind: str, table: ServerTable | None, path: str, reading: Reading) -
     return table.port or (IMPLICIT_PORT if table.tls is Tls.IMPLICIT else PLAIN_PORT)[kind]
 
 
-def _sources(table: ServerTable) -> list[str]:
-    return [name for name in SECRETS if getattr(table, name)]
+def _sources(table: object) -> list[str]:
+    """Name the keys of a server's table, as it is written, that give a secret."""
+    return [name for name in SECRETS if table.get(name)] if isinstance(table, Mapping) else []
 
 
-def _secret(table: ServerTable | None, path: str, reading: Reading) -> SecretSource | None:
+def _secret(table: ServerTable | None, written: object, path: str, reading: Reading) -> SecretSource | None:
     """Pick the one source of the secret, or None when there is none or too many."""
+    sources = _sources(written)
+    if len(sources) > 1:
+        names = " and ".join(f"`{name}`" for name in sources)
+        reading.wrong(path, f"gives the secret in {len(sources)} ways, {names}; keep one")
     if table is None:
         return None
-    match _sources(table):
-        case []:
-            return None
+    match sources:
         case ["password_file"] if table.password_file is not None:
             return PasswordFile(table.password_file)
         case ["password_command"]:
@@ -283,9 +290,6 @@ def _secret(table: ServerTable | None, path: str, reading: Reading) -> SecretSou
             )
         case ["vault"]:
             reading.wrong(f"{path}.vault", "the vault comes later; a `password_file` works today")
-        case several:
-            names = " and ".join(f"`{name}`" for name in several)
-            reading.wrong(path, f"gives the secret in {len(several)} ways, {names}; keep one")
     return None
 
 
@@ -298,7 +302,7 @@ def _warnings(settings: Settings) -> list[str]:
             "Nobody is heard: security.authentication is required, security.trusted_authserv_ids is empty. "
             "Name the server whose Authentication-Results may be trusted (the first word of that header)."
         )
-    if not settings.people.allows(settings.people.notify):
+    if not _is_allowed(settings.people, settings.people.notify):
         found.append(
             "people.notify is not among people.allowed: an answer from that address itself is not heard."
         )

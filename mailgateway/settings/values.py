@@ -215,10 +215,6 @@ class People:
     may_approve: Annotated[tuple[str, ...], each(ADDRESS)] = ()
     may_command: Annotated[tuple[str, ...], each(ADDRESS)] = ()
 
-    def allows(self, address: str) -> bool:
-        """Whether this is the address of an allowed person; letter case does not count."""
-        return address.lower() in {person.lower() for person in self.allowed}
-
 
 @frozen(kw_only=True)
 class Security:

@@ -1,0 +1,133 @@
+"""The shapes of the answers: what the API's JSON holds, field for field."""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+Mode = Literal["on", "off"]
+
+
+class AccountState(TypedDict):
+    """One account in ``/health``; it bears no name there."""
+
+    state: str
+    since: NotRequired[str | None]
+    nextAttemptAt: NotRequired[str | None]
+
+
+class LastScan(TypedDict):
+    """What the last scan of the mailbox found; ``refused`` counts by verdict."""
+
+    at: str
+    examined: int
+    routed: int
+    refused: dict[str, int]
+
+
+class Health(TypedDict):
+    """``GET /health``."""
+
+    status: str
+    version: str
+    apiVersion: int
+    capabilities: list[str]
+    instance: str
+    mode: Mode
+    pending: int
+    registry: int
+    sessions: int
+    clients: int
+    lastPingAt: str | None
+    subscribers: int
+    configLoadedAt: str
+    lastScan: LastScan | None
+    accounts: list[AccountState]
+    proof: NotRequired[str]
+
+
+class Presence(TypedDict):
+    """``POST /ping``."""
+
+    mode: Mode
+    pending: int
+
+
+class Attachment(TypedDict):
+    """A file that came with a mail; its bytes are fetched apart."""
+
+    id: str
+    filename: str
+    contentType: str
+    size: int
+
+
+Delivery = TypedDict(
+    "Delivery",
+    {
+        "id": str,
+        "sessionId": str,
+        "kind": str,
+        "subject": str,
+        "body": str,
+        "quoted": NotRequired[str | None],
+        "rendered": str,
+        "from": str,
+        "fromName": str,
+        "receivedAt": str,
+        "attachments": list[Attachment],
+        "route": NotRequired[str | None],
+        "device": str,
+        "account": str,
+        "folder": str,
+        "uid": int,
+        "uidValidity": int,
+        "messageId": str,
+        "inReplyTo": NotRequired[str | None],
+        "questionId": NotRequired[str | None],
+        "choice": NotRequired[str | None],
+        "note": NotRequired[str | None],
+        "state": Literal["new", "claimed"],
+        "trust": str,
+        "leaseUntil": NotRequired[str | None],
+    },
+)
+"""One envelope as a session receives it."""
+
+
+class Sent(TypedDict):
+    """``POST /send``."""
+
+    messageId: str
+    route: str
+    subject: str
+    outboxId: str
+    questionId: NotRequired[str | None]
+    state: Literal["sent", "queued"]
+
+
+class Recipient(TypedDict):
+    """One recipient of a mail on its way."""
+
+    address: str
+    state: str
+
+
+class Outbox(TypedDict):
+    """``GET /outbox/{id}``."""
+
+    state: str
+    attempts: int
+    lastError: str | None
+    recipients: list[Recipient]
+
+
+class Reloaded(TypedDict):
+    """``POST /reload``; with ``warning`` the old settings stay."""
+
+    warning: NotRequired[str | None]
+
+
+class Event(TypedDict):
+    """One event of the stream: a hint to read the tables, never the thing itself."""
+
+    id: str
+    event: str
+    data: Any
