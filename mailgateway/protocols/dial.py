@@ -110,7 +110,7 @@ def is_loopback(host: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _context(trust: bytes | None) -> SSL.Context:
-    """The TLS context of some trust anchors; shared, since the system's anchors cost 1 MB and 20 ms a time."""
+    """The TLS context of some trust anchors; shared, for the system's anchors cost 1 MB and 20 ms a time."""
     if trust is None:
         return CertificateOptions(trustRoot=platformTrust()).getContext()
     anchors = trustRootFromCertificates(
