@@ -43,11 +43,18 @@ class Mailbox(Protocol):
     def uid_validity(self) -> int:
         """UIDVALIDITY as told at SELECT; 0 when the server does not tell."""
 
-    async def uid_next(self) -> int:
-        """The UID that the next mail will get, at least; known to be newer than every mail announced."""
+    @property
+    def uid_next(self) -> int:
+        """UIDNEXT as told at SELECT, or found out; mail that came later has this UID or a higher one."""
 
-    async def fetch(self, first: int, last: int, small: int, on_mail: Callable[[FetchedMail], None]) -> None:
-        """Hand over the mails with ``first <= UID <= last``, in the server's order, as they come.
+    @property
+    def unscanned(self) -> int:
+        """How many mails were announced since the last ``fetch`` to the end, as far as is known."""
+
+    async def fetch(
+        self, first: int, last: int | None, small: int, on_mail: Callable[[FetchedMail], None]
+    ) -> None:
+        """Hand over the mails with ``first <= UID <= last`` (``None``: to the end) as they come.
 
         With ``small`` above 0, mails of up to so many octets bring their whole text along.  Returns when
         the server has answered completely; a UID that did not come has vanished.
@@ -65,7 +72,10 @@ class Mailbox(Protocol):
 
 @frozen
 class ScanSummary:
-    """What the last scan that found something did; kept in memory, shown in ``/health``."""
+    """What the last scan that found something did; kept in memory, shown in ``/health``.
+
+    ``at`` moves with every scan, the counts only with one that examined a mail.
+    """
 
     at: datetime
     examined: int

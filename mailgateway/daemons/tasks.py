@@ -1,0 +1,70 @@
+"""An owner for coroutines: keeps their Deferreds, logs their failures, and ends them on stop.
+
+No coroutine of the service runs without one, so nothing is forgotten, and a stop ends everything.
+"""
+
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from attrs import define, field
+from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mailgateway.errors import MailgatewayError
+
+T = TypeVar("T")
+
+
+@define(eq=False)
+class Tasks:
+    """Running coroutines of one owner."""
+
+    _running: set[Deferred[Any]] = field(factory=set, init=False)
+    _log: Logger = field(factory=Logger, init=False)
+
+    def start(self, work: Coroutine[Deferred[Any], Any, T], what: str) -> Deferred[None]:
+        """Run ``work``; the Deferred fires when it has ended, however it ended.  Cancelling it ends the work.
+
+        A failure is logged under the name ``what``: one line for an expected one, a traceback for a fault
+        of ours.
+        """
+        running = Deferred.fromCoroutine(work)
+        ended: Deferred[None] = Deferred(lambda _: running.cancel())
+        self._running.add(running)
+
+        def over(result: object) -> None:
+            self._running.discard(running)
+            if isinstance(result, Failure) and not result.check(CancelledError):
+                self._report(result, what)
+            if not ended.called:
+                ended.callback(None)
+
+        running.addBoth(over)
+        return ended
+
+    def _report(self, failure: Failure, what: str) -> None:
+        if isinstance(failure.value, MailgatewayError):
+            self._log.warn("{what}: {error}", what=what, error=str(failure.value))
+        else:
+            self._log.failure("{what} failed", failure=failure, what=what)
+
+    def stop(self) -> Deferred[None]:
+        """End all that runs; fires when all have ended."""
+        running = tuple(self._running)
+        waiting: Deferred[Any] = DeferredList([_ended(each) for each in running])
+        for each in running:
+            each.cancel()
+        return waiting.addCallback(lambda _: None)
+
+
+def _ended(running: Deferred[Any]) -> Deferred[None]:
+    """A Deferred that fires when the other has, without touching its result."""
+    ended: Deferred[None] = Deferred()
+
+    def over(result: T) -> T:
+        ended.callback(None)
+        return result
+
+    running.addBoth(over)
+    return ended

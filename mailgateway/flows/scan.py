@@ -1,0 +1,259 @@
+"""One scan of a folder: from the cursor to the newest mail, window by window.
+
+Header fields are read of every mail, whole mails only of candidates, one at a time.  Judging is pure and
+happens outside of the transaction; each batch is then filed in one transaction that also moves the cursor
+(``receive``).  A scan that ends with a lost connection has moved the cursor over exactly what it filed.
+
+A mail whose text the server does not give is not passed over: the scan stops in front of it and tries again
+at the next one, and only when that failed ``PATIENCE`` times is it filed as unreadable.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from attrs import define, field, frozen
+
+from mailgateway.domain.identity import Identity
+from mailgateway.domain.judge import Judged, judge, judge_too_large, judge_unreadable
+from mailgateway.flows.bell import Bell
+from mailgateway.flows.folders import Continue, FirstLook, Renumbered, finish_renumbering, open_folder
+from mailgateway.flows.ports import FetchedMail, Mailbox
+from mailgateway.flows.receive import Examined, Window, receive
+from mailgateway.mail.inbound import is_candidate, read_headers
+from mailgateway.mail.own import Own
+from mailgateway.mail.verdict import Verdict
+from mailgateway.store.database import Database
+
+WINDOW = 500
+"""UIDs whose header fields are asked for in one command."""
+
+FEW = 8
+"""Up to so many new mails bring small texts along with their header fields, which saves a round trip."""
+
+SMALL = 64 * 1024
+"""Octets of a mail that is small."""
+
+LARGEST = 25 * 1024 * 1024
+"""Octets that are fetched of one mail at most; of a larger one the header is read and a notice given."""
+
+BATCH = 4 * 1024 * 1024
+"""Octets of candidates that are judged before they are filed."""
+
+PATIENCE = 3
+"""How often the text of one mail may fail to come before the mail is filed as unreadable."""
+
+
+@frozen
+class Rules:
+    """What a scan needs to know, all of it from the settings."""
+
+    identity: Identity
+    own: Own
+    route_ttl: timedelta
+
+
+@frozen
+class Scanned:
+    """What a scan did: mails looked at, envelopes filed, and the refused by verdict."""
+
+    examined: int
+    routed: int
+    refused: Mapping[str, int]
+    stopped_at: int | None = None
+    """UID of a mail whose text would not come; the scan ended in front of it."""
+
+
+class Stuck(Exception):
+    """The text of one mail did not come."""
+
+    def __init__(self, uid: int) -> None:
+        super().__init__(uid)
+        self.uid = uid
+
+
+@define(eq=False)
+class Scanner:
+    """Scans one folder, again and again; remembers between scans which mails would not come."""
+
+    database: Database
+    bell: Bell
+    rules: Rules
+    in_thread: Callable[[Callable[[], Judged]], Awaitable[Judged]]
+    """Runs the judging of a large mail off the reactor's thread."""
+    _failures: dict[tuple[int, int], int] = field(factory=dict, init=False)
+
+    async def scan(self, mailbox: Mailbox, fence: int | None) -> Scanned:
+        """Scan from the cursor to the end, file what is found, and move the cursor.
+
+        ``fence`` is that of the folder's lease, where there is one.  Raises ``PeerError`` when the
+        connection fails and ``StoreError`` when the database does; what was filed until then stays filed.
+        """
+        look = await open_folder(
+            self.database,
+            mailbox.account,
+            mailbox.folder,
+            mailbox.uid_validity,
+            mailbox.uid_next,
+            route_ttl=self.rules.route_ttl,
+        )
+        tally = _Tally()
+        try:
+            match look:
+                case FirstLook():
+                    pass
+                case Continue(uid):
+                    await self._forward(mailbox, fence, uid, tally)
+                case Renumbered(since):
+                    await self._renumbered(mailbox, fence, since, tally)
+        except Stuck as stuck:
+            return tally.result(stopped_at=stuck.uid)
+        return tally.result()
+
+    async def _forward(self, mailbox: Mailbox, fence: int | None, cursor: int, tally: "_Tally") -> None:
+        """Everything above the cursor: known UIDs in windows, then what came since in one command."""
+        newest = mailbox.uid_next - 1
+        while newest - cursor > WINDOW:
+            await self._window(mailbox, fence, cursor + 1, cursor + WINDOW, tally)
+            cursor += WINDOW
+        await self._window(mailbox, fence, cursor + 1, None, tally)
+
+    async def _renumbered(
+        self, mailbox: Mailbox, fence: int | None, since: datetime, tally: "_Tally"
+    ) -> None:
+        """Everything since then under its new numbers; ``receive`` knows again what it has had before."""
+        # a day of margin: SEARCH SINCE ignores the time of day and the zone (RFC 9051, section 6.4.4)
+        uids = sorted(await mailbox.uids_since((since - timedelta(days=1)).date()))
+        through = max(uids[-1] if uids else 0, mailbox.uid_next - 1)
+        for first, last in _runs(uids):
+            await self._window(mailbox, fence, first, last, tally)
+        await finish_renumbering(
+            self.database, self.bell, mailbox.account, mailbox.folder, mailbox.uid_validity, through
+        )
+
+    async def _window(
+        self, mailbox: Mailbox, fence: int | None, first: int, last: int | None, tally: "_Tally"
+    ) -> None:
+        """One FETCH of header fields, then the candidates one by one, filed in batches."""
+        candidates: list[FetchedMail] = []
+        strangers = 0
+        highest = first - 1
+
+        def sort(mail: FetchedMail) -> None:
+            nonlocal strangers, highest
+            highest = max(highest, mail.uid)
+            if is_candidate(read_headers(mail.header), self.rules.own):
+                candidates.append(mail)
+            else:
+                strangers += 1
+
+        few = last is None and 0 < mailbox.unscanned <= FEW
+        await mailbox.fetch(first, last, SMALL if few else 0, sort)
+        end = highest if last is None else last
+        if end < first:
+            return
+        tally.refuse(Verdict.NOT_ALLOWED, strangers)
+        batch: list[Examined] = []
+        size = 0
+        for mail in sorted(candidates, key=lambda each: each.uid):
+            try:
+                examined = await self._examine(mailbox, mail)
+            except Stuck:
+                await self._file(mailbox, fence, mail.uid - 1, batch, tally)
+                raise
+            if examined is None:
+                continue
+            batch.append(examined)
+            size += mail.size
+            if size >= BATCH:
+                await self._file(mailbox, fence, mail.uid, batch, tally)
+                batch, size = [], 0
+        await self._file(mailbox, fence, end, batch, tally)
+
+    async def _file(
+        self, mailbox: Mailbox, fence: int | None, through: int, mails: Sequence[Examined], tally: "_Tally"
+    ) -> None:
+        received = await receive(
+            self.database,
+            self.bell,
+            self.rules.identity,
+            Window(mailbox.account, mailbox.folder, mailbox.uid_validity, through, fence),
+            mails,
+            self.rules.own,
+            route_ttl=self.rules.route_ttl,
+        )
+        tally.add(len(mails), received.routed, received.refused)
+
+    async def _examine(self, mailbox: Mailbox, mail: FetchedMail) -> Examined | None:
+        """Fetch and judge one candidate; ``None`` when it has vanished meanwhile."""
+        own = self.rules.own
+        received_at = mail.received_at or datetime.now(UTC)
+        if mail.raw is None and mail.size > LARGEST:
+            digest = hashlib.sha256(mail.header).hexdigest()
+            return Examined(mail.uid, received_at, mail.size, digest, judge_too_large(mail.header, own))
+        raw = mail.raw
+        if raw is None:
+            raw = await mailbox.fetch_raw(mail.uid, LARGEST)
+        if raw is None:
+            return await self._missing(mailbox, mail, received_at)
+        known = raw
+        if len(known) > SMALL:
+            judged = await self.in_thread(lambda: judge(known, own))
+        else:
+            judged = judge(known, own)
+        return Examined(mail.uid, received_at, len(raw), hashlib.sha256(raw).hexdigest(), judged)
+
+    async def _missing(self, mailbox: Mailbox, mail: FetchedMail, received_at: datetime) -> Examined | None:
+        """A text that did not come: gone with its mail, or still there and to be tried again."""
+        still_there: list[int] = []
+        await mailbox.fetch(mail.uid, mail.uid, 0, lambda again: still_there.append(again.uid))
+        place = (mailbox.uid_validity, mail.uid)
+        if not still_there:
+            self._failures.pop(place, None)
+            return None
+        self._failures[place] = self._failures.get(place, 0) + 1
+        if self._failures[place] < PATIENCE:
+            raise Stuck(mail.uid)
+        del self._failures[place]
+        digest = hashlib.sha256(mail.header).hexdigest()
+        return Examined(
+            mail.uid, received_at, mail.size, digest, judge_unreadable(mail.header, self.rules.own)
+        )
+
+
+@define
+class _Tally:
+    """Counts of one scan while it goes on."""
+
+    examined: int = 0
+    routed: int = 0
+    refused: dict[str, int] = field(factory=dict)
+
+    def refuse(self, verdict: Verdict, count: int) -> None:
+        self.examined += count
+        if count:
+            self.refused[verdict] = self.refused.get(verdict, 0) + count
+
+    def add(self, examined: int, routed: int, refused: Mapping[str, int]) -> None:
+        self.examined += examined
+        self.routed += routed
+        for verdict, count in refused.items():
+            self.refused[verdict] = self.refused.get(verdict, 0) + count
+
+    def result(self, stopped_at: int | None = None) -> Scanned:
+        return Scanned(self.examined, self.routed, dict(self.refused), stopped_at)
+
+
+def _runs(uids: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ranges that cover the sorted UIDs, none wider than a window."""
+    start = previous = None
+    for uid in uids:
+        if start is None or previous is None:
+            start = previous = uid
+        elif uid - start >= WINDOW:
+            yield start, previous
+            start = previous = uid
+        else:
+            previous = uid
+    if start is not None and previous is not None:
+        yield start, previous
