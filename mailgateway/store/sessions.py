@@ -1,0 +1,150 @@
+"""Sessions and the instances that run them."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from attrs import frozen
+from sqlalchemy import delete, func, select, update
+
+from mailgateway.ids import InstanceId, MachineId, SessionId, session_digest
+from mailgateway.store.database import Tx
+from mailgateway.store.insert import insert_or_ignore, insert_or_update
+from mailgateway.store.tables import runtime, session
+
+LIVE = timedelta(seconds=120)
+"""A session that was silent for longer is offline."""
+
+
+@frozen
+class Session:
+    """What a session told about itself; ``""`` where it never did."""
+
+    id: SessionId
+    machine_id: MachineId
+    harness: str
+    title: str
+    cwd: str
+    project: str
+    branch: str
+    worktree: str
+    head: str
+    dirty: bool
+    state: str
+    first_seen_at: datetime
+    last_ping_at: datetime
+    left_at: datetime | None
+
+
+def find(tx: Tx, session_id: SessionId) -> Session | None:
+    """One session, or ``None``."""
+    row = tx.execute(select(session).where(session.c.id == session_id)).one_or_none()
+    if row is None:
+        return None
+    return Session(
+        id=row.id,
+        machine_id=row.machine_id,
+        harness=row.harness,
+        title=row.title,
+        cwd=row.cwd,
+        project=row.project,
+        branch=row.branch,
+        worktree=row.worktree,
+        head=row.head,
+        dirty=bool(row.dirty),
+        state=row.state,
+        first_seen_at=row.first_seen_at,
+        last_ping_at=row.last_ping_at,
+        left_at=row.left_at,
+    )
+
+
+def ensure(tx: Tx, session_id: SessionId, machine_id: MachineId) -> bool:
+    """Write the session unless it is known; whether it is new."""
+    return insert_or_ignore(
+        tx,
+        session,
+        {
+            "id": session_id,
+            "machine_id": machine_id,
+            "digest": session_digest(session_id).hex(),
+            "first_seen_at": tx.now,
+            "last_ping_at": tx.now,
+        },
+    )
+
+
+def touch(tx: Tx, session_id: SessionId, machine_id: MachineId, facts: Mapping[str, Any]) -> None:
+    """The session is alive, on this machine; ``facts`` are the columns that it told anew."""
+    tx.execute(
+        update(session)
+        .where(session.c.id == session_id)
+        .values(machine_id=machine_id, last_ping_at=tx.now, left_at=None, **facts)
+    )
+
+
+def touch_runtime(tx: Tx, session_id: SessionId, instance: InstanceId) -> None:
+    """This instance runs the session."""
+    insert_or_update(
+        tx,
+        runtime,
+        ["instance_id", "session_id"],
+        {"instance_id": instance, "session_id": session_id, "last_ping_at": tx.now},
+    )
+
+
+def leave(tx: Tx, session_id: SessionId, instance: InstanceId) -> None:
+    """The instance runs the session no more; the session has left when no other live one runs it."""
+    tx.execute(delete(runtime).where(runtime.c.session_id == session_id, runtime.c.instance_id == instance))
+    others = tx.execute(
+        select(runtime.c.instance_id)
+        .where(runtime.c.session_id == session_id, runtime.c.last_ping_at > tx.now - LIVE)
+        .limit(1)
+    ).first()
+    if others is None:
+        tx.execute(update(session).where(session.c.id == session_id).values(left_at=tx.now))
+
+
+def live(tx: Tx, machine_id: MachineId) -> int:
+    """How many sessions of the machine pinged lately and did not say bye."""
+    count: int = tx.execute(
+        select(func.count())
+        .select_from(session)
+        .where(
+            session.c.machine_id == machine_id,
+            session.c.left_at.is_(None),
+            session.c.last_ping_at > tx.now - LIVE,
+        )
+    ).scalar_one()
+    return count
+
+
+def last_ping(tx: Tx, machine_id: MachineId) -> datetime | None:
+    """When a session of the machine pinged last."""
+    return tx.execute(
+        select(session.c.last_ping_at)
+        .where(session.c.machine_id == machine_id)
+        .order_by(session.c.last_ping_at.desc())
+        .limit(1)
+    ).scalar()
+
+
+def by_digest(tx: Tx, digest: str) -> list[SessionId]:
+    """The sessions whose ``ids.session_digest`` has this hex form; more than one is a collision."""
+    return list(tx.execute(select(session.c.id).where(session.c.digest == digest)).scalars())
+
+
+def of_instance(tx: Tx, instance: InstanceId) -> set[SessionId]:
+    """The sessions that the instance has pinged for."""
+    return set(tx.execute(select(runtime.c.session_id).where(runtime.c.instance_id == instance)).scalars())
+
+
+def machine_of(tx: Tx, session_id: SessionId) -> MachineId | None:
+    """The machine that the session was seen on last."""
+    return tx.execute(select(session.c.machine_id).where(session.c.id == session_id)).scalar()
+
+
+def forget_offline(tx: Tx, before: datetime) -> int:
+    """Forget sessions and runtimes that were silent since ``before``; how many sessions."""
+    tx.execute(delete(runtime).where(runtime.c.last_ping_at < before))
+    return tx.execute(delete(session).where(session.c.last_ping_at < before)).rowcount
