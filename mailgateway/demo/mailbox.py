@@ -122,6 +122,11 @@ class Mailbox:
         self._changed()
         return letter
 
+    @property
+    def watched(self) -> bool:
+        """Whether some connection has selected the folder."""
+        return bool(self._listeners)
+
     async def until(self, holds: Callable[["Mailbox"], bool]) -> None:
         """Wait until something holds; asked after each change of the mailbox, so that nobody polls."""
         while not holds(self):
@@ -194,6 +199,7 @@ class Mailbox:
     def addListener(self, listener: Any) -> None:
         """Tell ``listener`` what is new from now on."""
         self._listeners.append(listener)
+        self._changed()
 
     def removeListener(self, listener: Any) -> None:
         """Tell ``listener`` nothing more; it need not be known."""
