@@ -1,0 +1,90 @@
+"""Who knocks: keys, what their bearers may do, and the proof that we hold the key ourselves.
+
+Keys are compared in constant time and every key is compared, so that time tells nothing about any of them.
+The text of a key is never in a repr.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+
+from attrs import Factory, field, frozen
+
+from mailgateway import secrets
+from mailgateway.errors import Refusal
+from mailgateway.ids import SessionId
+from mailgateway.settings import PersonDoor, Role, Settings
+
+PROOF_PREFIX = b"mailgateway-health-1\0"
+
+
+@frozen
+class Bearer:
+    """Who sends a request: the role, and the sessions it may speak for (none named: all of them)."""
+
+    name: str
+    role: Role | None
+    sessions: frozenset[str] = frozenset()
+
+    def speaks_for(self, session: SessionId | None) -> bool:
+        """Whether the bearer may act for this session; ``None`` is an event or a row of no session."""
+        return not self.sessions or session is None or session in self.sessions
+
+    def require(self, session: SessionId | None) -> None:
+        """Refuse a session that is another's."""
+        if not self.speaks_for(session):
+            raise Refusal("not_yours", "this key does not speak for that session; use the key of its machine")
+
+
+NOBODY = Bearer("", None)
+"""The sender of a request to a route that asks for no key."""
+
+
+@frozen
+class NamedKey:
+    """The key of another machine, ``[keys.NAME]``."""
+
+    text: str = field(repr=False)
+    role: Role = Role.SESSION
+    sessions: frozenset[str] = frozenset()
+
+
+@frozen
+class Keys:
+    """Every key that opens a door: our own two, and those of other machines by their names."""
+
+    session: str = field(repr=False)
+    person: str | None = field(default=None, repr=False)
+    named: Mapping[str, NamedKey] = Factory(dict)
+
+    def bearer(self, token: bytes) -> Bearer | None:
+        """Find whose key this is; ``None`` when it is nobody's."""
+        found = None
+        if hmac.compare_digest(token, self.session.encode()):
+            found = Bearer("session", Role.SESSION)
+        if self.person is not None and hmac.compare_digest(token, self.person.encode()):
+            found = Bearer("person", Role.PERSON)
+        for name, key in self.named.items():
+            if hmac.compare_digest(token, key.text.encode()):
+                found = Bearer(name, key.role, key.sessions)
+        return found
+
+    def proof(self, challenge: str) -> str:
+        """Answer a client's challenge, so that it sends its key only to us: hex HMAC-SHA256."""
+        return hmac.new(
+            self.session.encode(), PROOF_PREFIX + challenge.encode("ascii"), hashlib.sha256
+        ).hexdigest()
+
+
+def read_keys(settings: Settings) -> Keys:
+    """Read all keys that the settings name, and make our own when missing; ``ConfigError`` when unusable."""
+    state_dir = settings.daemon.state_dir
+    with_person = settings.security.person_door is PersonDoor.KEY
+    return Keys(
+        session=secrets.session_key(state_dir),
+        person=secrets.person_key(state_dir) if with_person else None,
+        named={
+            name: NamedKey(secrets.read_key(key.file), key.role, frozenset(key.sessions))
+            for name, key in settings.keys.items()
+        },
+    )

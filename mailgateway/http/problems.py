@@ -1,0 +1,115 @@
+"""Errors to answers: the only place that knows which status belongs to which error.
+
+4xx: the caller must change something; 5xx: we or the mail server failed.  Every problem has one shape,
+``{"error": code, "message": what happened and what to do, ...}``.  What is unexpected is told as
+``internal`` and logged with the place where it happened, but without the error's own text: that may hold a
+statement's parameters, which are people's mail.
+"""
+
+import traceback
+from types import MappingProxyType
+from typing import Any
+
+from attrs import Factory, frozen
+from twisted.logger import Logger
+
+from mailgateway.errors import PeerError, Refusal, StaleWrite, StoreError
+from mailgateway.shapes import printed
+
+log = Logger()
+
+STATUS = MappingProxyType(
+    {
+        "invalid": 400,
+        "malformed": 400,
+        "unauthorized": 401,
+        "person_required": 403,
+        "forbidden_origin": 403,
+        "not_yours": 403,
+        "not_local": 403,
+        "unknown": 404,
+        "method_not_allowed": 405,
+        "timeout": 408,
+        "acked": 409,
+        "already_claimed": 409,
+        "ambiguous_id": 409,
+        "decision_outstanding": 409,
+        "foreign-device": 409,
+        "key_reused": 409,
+        "mode_off": 409,
+        "not_claimant": 409,
+        "stale-space": 409,
+        "stale_write": 409,
+        "too_large": 413,
+        "misdirected": 421,
+        "incompatible": 426,
+        "send_budget": 429,
+        "too_many_subscribers": 429,
+        "internal": 500,
+        "smtp_failed": 502,
+        "registry_full": 503,
+        "stopping": 503,
+        "store_unavailable": 503,
+    }
+)
+"""Every code of the API with its status; a code that is missing here is a refusal that nobody planned."""
+
+
+@frozen
+class Problem:
+    """One answer that is not what was asked for."""
+
+    code: str
+    message: str
+    details: dict[str, Any] = Factory(dict)
+
+    @property
+    def status(self) -> int:
+        """The HTTP status of this problem."""
+        return STATUS.get(self.code, 409)
+
+    def body(self) -> bytes:
+        """Write the answer's body."""
+        return printed({"error": self.code, "message": self.message, **self.details})
+
+    def headers(self) -> dict[bytes, bytes]:
+        """What the answer's header says beside the body."""
+        headers = {}
+        if self.code == "unauthorized":
+            headers[b"WWW-Authenticate"] = b"Bearer"
+        if (seconds := self.details.get("retryAfter")) is not None:
+            headers[b"Retry-After"] = b"%d" % max(1, -(-int(seconds * 1000) // 1000))
+        return headers
+
+
+def problem_of(error: Exception, asked: str) -> Problem:
+    """Say what went wrong; ``asked`` names the route, for the log."""
+    match error:
+        case Refusal(code=code, message=message, details=details):
+            return Problem(code, message, dict(details))
+        case PeerError():
+            return Problem(
+                "smtp_failed",
+                f"the mail server did not take the mail: {error.text}",
+                {
+                    "smtpCode": getattr(error, "smtp_code", None),
+                    "temporary": getattr(error, "temporary", type(error).transient),
+                },
+            )
+        case StaleWrite():
+            return Problem("stale_write", "somebody else changed this at the same moment; read it and try again")
+        case StoreError():
+            log.error("{asked}: {reason}", asked=asked, reason=str(error))
+            return Problem(
+                "store_unavailable", "the database cannot be used now; nothing was changed, so try again soon"
+            )
+        case _:
+            log.error("{asked} failed: {place}", asked=asked, place=_place(error))
+            return Problem("internal", "the service failed; its log says where, and trying again is safe")
+
+
+def _place(error: BaseException) -> str:
+    """Tell an error's class and the way to it, without its text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    way = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames[-8:]))
+    return f"{type(error).__name__} at {way}"

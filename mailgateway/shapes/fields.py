@@ -1,0 +1,315 @@
+"""Fields: what a member of a JSON object may be, told once for reading, writing and describing.
+
+A class of the API is a frozen attrs class; ``Annotated[..., kind]`` says what an attribute may hold.  The
+JSON name is the attribute's name in camelCase, unless ``Named`` says otherwise.  An attribute with a
+default is optional; ``null`` counts as absent there.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cache
+from typing import Any, TypeVar
+
+import attrs
+from attrs import NOTHING, AttrsInstance, frozen
+
+from mailgateway.errors import Refusal
+
+T = TypeVar("T", bound=AttrsInstance)
+
+LONGEST_ID = 255
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class Wrong(Exception):
+    """A value is not what its field wants; the argument ends the sentence "`name` ..."."""
+
+
+@frozen
+class Kind:
+    """What a field may hold: ``check`` returns the value or raises ``Wrong``; ``schema`` describes it."""
+
+    check: Callable[[Any], Any]
+    schema: Mapping[str, Any]
+
+
+def _characters(value: Any) -> str:
+    """Check for text that UTF-8 and every database can hold."""
+    if not isinstance(value, str):
+        raise Wrong("must be text")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise Wrong("holds half of a surrogate pair; send whole characters") from None
+    if "\0" in value:
+        raise Wrong("must not hold a NUL character")
+    return value
+
+
+def text_kind(longest: int, shortest: int = 0) -> Kind:
+    """Text of any lines."""
+
+    def check(value: Any) -> str:
+        text = _characters(value)
+        if not shortest <= len(text) <= longest:
+            raise Wrong(f"must have {shortest} to {longest} characters")
+        return text
+
+    return Kind(check, {"type": "string", "minLength": shortest, "maxLength": longest})
+
+
+def line_kind(longest: int, shortest: int = 0) -> Kind:
+    """One line of text, without control characters."""
+    text = text_kind(longest, shortest)
+
+    def check(value: Any) -> str:
+        line: str = text.check(value)
+        if CONTROL.search(line):
+            raise Wrong("must be one line without control characters")
+        return line
+
+    return Kind(check, text.schema)
+
+
+def id_kind() -> Kind:
+    """An id of the caller's making: 1 to 255 characters on one line, not only spaces."""
+    line = line_kind(LONGEST_ID, 1)
+
+    def check(value: Any) -> str:
+        found: str = line.check(value)
+        if found.isspace():
+            raise Wrong("must not be blank")
+        return found
+
+    return Kind(check, line.schema)
+
+
+def whole_kind(low: int, high: int) -> Kind:
+    """Whole number within bounds, not a truth value and not ``1.0``."""
+
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise Wrong(f"must be a whole number from {low} to {high}")
+        return value
+
+    return Kind(check, {"type": "integer", "minimum": low, "maximum": high})
+
+
+def real_kind(low: float, high: float) -> Kind:
+    """Check a number within bounds."""
+
+    def check(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise Wrong(f"must be a number from {low:g} to {high:g}")
+        return float(value)
+
+    return Kind(check, {"type": "number", "minimum": low, "maximum": high})
+
+
+def seconds_kind(most: int) -> Kind:
+    """Seconds in a query string: digits, perhaps with a fraction."""
+
+    def check(value: Any) -> float:
+        found = re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value) if isinstance(value, str) else None
+        if found is None or float(found[0]) > most:
+            raise Wrong(f"must be a number of seconds from 0 to {most}")
+        return float(found[0])
+
+    return Kind(check, {"type": "number", "minimum": 0, "maximum": most})
+
+
+def flag_kind() -> Kind:
+    """Check a truth value."""
+
+    def check(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise Wrong("must be true or false")
+        return value
+
+    return Kind(check, {"type": "boolean"})
+
+
+def choice_kind(*words: str) -> Kind:
+    """One of a few words."""
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or value not in words:
+            raise Wrong(f"must be one of {', '.join(words)}")
+        return value
+
+    return Kind(check, {"type": "string", "enum": list(words)})
+
+
+def list_kind(each: Kind, most: int) -> Kind:
+    """A list of at most so many."""
+
+    def check(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list) or len(value) > most:
+            raise Wrong(f"must be a list of at most {most} items")
+        return tuple(each.check(item) for item in value)
+
+    return Kind(check, {"type": "array", "maxItems": most, "items": each.schema})
+
+
+def time_kind() -> Kind:
+    """RFC 3339 time with its offset from UTC."""
+
+    def check(value: Any) -> datetime:
+        pattern = r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)"
+        try:
+            if not isinstance(value, str) or re.fullmatch(pattern, value, re.ASCII) is None:
+                raise ValueError
+            return datetime.fromisoformat(value.upper()).astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise Wrong("must be a time such as 2026-01-31T12:00:00Z") from None
+
+    return Kind(check, {"type": "string", "format": "date-time"})
+
+
+ID = id_kind()
+FLAG = flag_kind()
+TIME = time_kind()
+ANY = Kind(lambda value: value, {})
+"""For answers, which we do not check."""
+
+
+@frozen
+class Named:
+    """The JSON name of a member whose own name cannot be an attribute, or is not camelCase."""
+
+    name: str
+
+
+@frozen
+class Member:
+    """One attribute of a class of the API, as JSON sees it."""
+
+    attribute: str
+    name: str
+    kind: Kind
+    required: bool
+    annotation: Any
+
+
+@cache
+def members(made: type[AttrsInstance]) -> tuple[Member, ...]:
+    """Look up the attributes of a class of the API, in their order."""
+    attrs.resolve_types(made)
+    return tuple(_member(each) for each in attrs.fields(made))
+
+
+def _member(attribute: "attrs.Attribute[Any]") -> Member:
+    marks = getattr(attribute.type, "__metadata__", ())
+    annotation: Any = attribute.type
+    return Member(
+        attribute=attribute.name,
+        name=next((mark.name for mark in marks if isinstance(mark, Named)), _camel(attribute.name)),
+        kind=next((mark for mark in marks if isinstance(mark, Kind)), ANY),
+        required=attribute.default is NOTHING,
+        annotation=annotation.__origin__ if marks else annotation,
+    )
+
+
+def read(made: type[T], values: Mapping[str, Any]) -> T:
+    """Read an object as a value of ``made``; ``Refusal("invalid")`` that names the field otherwise."""
+    known = members(made)
+    arguments: dict[str, Any] = {}
+    taken = 0
+    for member in known:
+        value = values.get(member.name)
+        taken += member.name in values
+        if value is None:
+            if member.required:
+                raise _invalid(member.name, "must not be null" if member.name in values else "is missing")
+            continue
+        try:
+            arguments[member.attribute] = member.kind.check(value)
+        except Wrong as wrong:
+            raise _invalid(member.name, str(wrong)) from None
+    if taken != len(values):
+        names = [member.name for member in known]
+        stranger = next(name for name in values if name not in names)
+        hint = f"known here: {', '.join(names)}" if names else "nothing is known here"
+        raise _invalid(stranger, f"is not a field of this request; {hint}")
+    return made(**arguments)
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into what ``json`` takes: attrs classes of the API, times, lists, maps and words."""
+    if value is None or value.__class__ in {str, int, bool, float}:
+        return value
+    if isinstance(value, datetime):
+        return rfc3339(value)
+    if isinstance(value, StrEnum):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    if attrs.has(value.__class__):
+        return write(value)
+    return str(value) if isinstance(value, str) else value
+
+
+def write(value: AttrsInstance) -> dict[str, Any]:
+    """Write a value of the API as a JSON object; optional members that are absent are left out."""
+    return {
+        member.name: plain(found)
+        for member in members(value.__class__)
+        if (found := getattr(value, member.attribute)) is not None or member.required
+    }
+
+
+def rfc3339(moment: datetime) -> str:
+    """Write an aware time in UTC, always with microseconds, so that texts sort as the times do."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+@cache
+def schema(made: type[AttrsInstance]) -> dict[str, Any]:
+    """Describe a class of the API as an OpenAPI schema."""
+    known = members(made)
+    required = [member.name for member in known if member.required]
+    described: dict[str, Any] = {
+        "type": "object",
+        "description": (made.__doc__ or "").strip().splitlines()[0],
+        "properties": {
+            member.name: dict(member.kind.schema) or _guess(member.annotation) for member in known
+        },
+        "additionalProperties": False,
+    }
+    if required:
+        described["required"] = required
+    return described
+
+
+def _guess(annotation: Any) -> dict[str, Any]:
+    """Describe a member of an answer by its annotation."""
+    arguments: Any = getattr(annotation, "__args__", ())
+    origin = getattr(annotation, "__origin__", None)
+    if arguments and type(None) in arguments:
+        inner = next(each for each in arguments if each is not type(None))
+        return {**_guess(inner), "nullable": True}
+    if origin is tuple:
+        return {"type": "array", "items": _guess(arguments[0])}
+    if origin is not None:
+        return {"type": "object"}
+    if annotation is datetime:
+        return {"type": "string", "format": "date-time"}
+    if isinstance(annotation, type) and attrs.has(annotation):
+        return schema(annotation)
+    names: dict[Any, str] = {bool: "boolean", int: "integer", float: "number"}
+    return {"type": names.get(annotation, "string")}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _invalid(name: str, sentence: str) -> Refusal:
+    shown = name[:64]
+    return Refusal("invalid", f"`{shown}` {sentence}", {"field": shown})
