@@ -199,8 +199,10 @@ def interrupted(tx: Tx, machine_id: MachineId, *, lease_ended_only: bool) -> tup
     return tuple(_value(tx, row) for row in tx.execute(query.order_by(outbox.c.number)).all())
 
 
-def untried_decisions(tx: Tx, machine_id: MachineId, account: AccountName) -> tuple[OutboxRow, ...]:
-    """The machine's decisions that wait for their first attempt."""
+def untried_decisions(
+    tx: Tx, machine_id: MachineId, account: AccountName, since: datetime
+) -> tuple[OutboxRow, ...]:
+    """The machine's decisions, submitted after ``since``, that wait for their first attempt."""
     rows = tx.execute(
         select(*_FACTS)
         .where(
@@ -209,6 +211,7 @@ def untried_decisions(tx: Tx, machine_id: MachineId, account: AccountName) -> tu
             outbox.c.kind == MailKind.DECISION.value,
             outbox.c.state == OutboxState.QUEUED.value,
             outbox.c.attempts == 0,
+            outbox.c.created_at > since,
         )
         .order_by(outbox.c.number)
     ).all()
