@@ -1,0 +1,130 @@
+"""``notify`` and ``ask``: what a session says to the person."""
+
+import os
+import sys
+from functools import partial
+
+import click
+
+from mailgateway.cli.report import Exit, fail, printable, say, shared
+from mailgateway.cli.service import client_of, instance_of, session_of, session_option, settings_of
+from mailgateway.cli.waiting import next_delivery
+from mailgateway.client import Client
+from mailgateway.client.answers import Delivery, Sent
+
+LONGEST_SUBJECT = 60
+LARGEST_TEXT = 1_000_000
+
+subject_option = click.option("--subject", metavar="S", help="Else the first line of the text.")
+
+
+@click.command("notify")
+@click.argument("text")
+@subject_option
+@session_option
+@shared
+def notify_command(
+    text: str, subject: str | None, session: str | None, config: str | None, *, as_json: bool
+) -> None:
+    """Write to the person, without waiting for a word.
+
+    TEXT is Markdown; `-` reads it from standard input.
+    """
+    name = session_of(session)
+    words = _words(text)
+    with client_of(settings_of(config)) as client:
+        _introduce(client, name)
+        sent = client.send("notification", name, subject or _subject(words), words)
+    say(sent, f"{'Sent' if sent['state'] == 'sent' else 'Queued'}: {sent['subject']}", as_json=as_json)
+
+
+@click.command("ask")
+@click.argument("text")
+@subject_option
+@click.option("--option", "options", multiple=True, metavar="O", help="An answer to offer; may be repeated.")
+@click.option("--recommend", metavar="R", help="The answer that you would give.")
+@click.option(
+    "--wait",
+    "seconds",
+    type=click.FloatRange(0, 604_800),
+    default=3600,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for the answer.",
+)
+@click.option("--no-wait", is_flag=True, help="Only ask; `mailgateway wait` takes the answer.")
+@click.option("--no-ack", is_flag=True, help="Leave the answer claimed, for `mailgateway ack`.")
+@session_option
+@shared
+def ask_command(
+    *,
+    text: str,
+    subject: str | None,
+    options: tuple[str, ...],
+    recommend: str | None,
+    seconds: float,
+    session: str | None,
+    config: str | None,
+    no_wait: bool,
+    no_ack: bool,
+    as_json: bool,
+) -> None:
+    """Ask the person, and wait for the answer.
+
+    Prints what the person wrote, then takes it over for good: whoever reads this output has the answer.
+    TEXT is Markdown; `-` reads it from standard input.
+    """
+    name = session_of(session)
+    instance = instance_of(name)
+    words = _words(text)
+    with client_of(settings_of(config)) as client:
+        _introduce(client, name)
+        sent = client.send(
+            "decision", name, subject or _subject(words), words, options=options, recommendation=recommend
+        )
+        if no_wait:
+            say({"sent": sent, "reply": None, "acked": False}, f"Asked: {sent['subject']}", as_json=as_json)
+            return
+        if sys.stderr.isatty():
+            click.echo(f"Asked: {printable(sent['subject'])}. Waiting for the answer ...", err=True)
+        reply = next_delivery(client, name, instance, wanted=partial(_answers, sent), seconds=seconds)
+        if reply is None:
+            fail(
+                Exit.FAILED,
+                "no_answer",
+                f"No answer within {seconds:g} seconds. The question stays open; "
+                f"`mailgateway wait --session {name}` waits on.",
+                as_json=as_json,
+                more={"sent": sent},
+            )
+        say({"sent": sent, "reply": reply, "acked": not no_ack}, reply["body"], as_json=as_json)
+        sys.stdout.flush()  # said before it is acked: a reader that is gone must not lose the answer
+        if not no_ack:
+            client.ack(reply["id"], instance)
+
+
+def _introduce(client: Client, session: str) -> None:
+    client.ping(session, instance_of(session), harness="shell", cwd=os.getcwd())  # noqa: PTH109 - as text
+
+
+def _answers(sent: Sent, delivery: Delivery) -> bool:
+    """Whether a delivery answers what was sent: by the thread, and by the question or else the route."""
+    if delivery.get("inReplyTo") == sent["messageId"]:
+        return True
+    question = sent.get("questionId")
+    if question is not None:
+        return delivery.get("questionId") == question
+    return delivery.get("route") == sent["route"]
+
+
+def _words(text: str) -> str:
+    words = sys.stdin.read(LARGEST_TEXT) if text == "-" else text
+    if not words.strip():
+        raise click.UsageError("The text is empty.")
+    return words
+
+
+def _subject(text: str) -> str:
+    """Take the first line that says something, cut to what a phone shows."""
+    line = next(" ".join(line.split()) for line in text.splitlines() if line.strip())
+    return line if len(line) <= LONGEST_SUBJECT else f"{line[: LONGEST_SUBJECT - 1].rstrip()}…"

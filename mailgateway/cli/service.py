@@ -1,0 +1,63 @@
+"""How a verb finds the service, and who it is when it speaks for a session."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import click
+
+from mailgateway.client import Base, Client
+from mailgateway.settings import Settings, load
+
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}  # noqa: S104 - compared, not bound
+
+
+def settings_of(config: str | None) -> Settings:
+    """Read the settings; what only the service may read is not looked at."""
+    return load(config, os.environ, check_files=False)
+
+
+def base_of_settings(settings: Settings) -> Base:
+    """Where the service of these settings listens: its socket when there is one, else its port."""
+    daemon = settings.daemon
+    if daemon.socket is not None and (daemon.port == 0 or daemon.socket.exists()):
+        return Base(socket=daemon.socket)
+    host = EVERYWHERE.get(daemon.host, daemon.host).strip("[]")
+    return Base(host=host, port=daemon.port)
+
+
+def client_of(settings: Settings) -> Client:
+    """Make a client with the session key; with the key of ``$MAILGATEWAY_KEY_FILE`` where that is set.
+
+    Such a key is one of ``[keys]``, for those who cannot read ``secret.key``: the service does not prove
+    itself with it.
+    """
+    other = os.environ.get("MAILGATEWAY_KEY_FILE")
+    base = base_of_settings(settings)
+    if other:
+        return Client(base, Path(other), prove=False)
+    return Client(base, settings.daemon.state_dir / "secret.key")
+
+
+def session_of(given: str | None) -> str:
+    """Name the session that the verb speaks for, or end with the usage."""
+    session = given or os.environ.get("MAILGATEWAY_SESSION")
+    if not session:
+        raise click.UsageError("Name the session: --session ID, or set MAILGATEWAY_SESSION.")
+    return session
+
+
+def instance_of(session: str | None) -> str:
+    """Name the instance that claims for the session: the same in every shell of this user.
+
+    One verb claims and another acks, in two processes; ``$MAILGATEWAY_INSTANCE`` is for shells that act for
+    an instance that is there already.
+    """
+    given = os.environ.get("MAILGATEWAY_INSTANCE")
+    if given:
+        return given
+    digest = hashlib.sha256(f"{os.getuid()}\0{session or ''}".encode()).hexdigest()
+    return f"shell-{digest[:16]}"
+
+
+session_option = click.option("--session", metavar="ID", help="The session; else $MAILGATEWAY_SESSION.")

@@ -1,0 +1,96 @@
+"""``status``: what the service does, what it waits for, and what a person should do about it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from mailgateway.cli.report import counted, facts, printable, say, shared, when
+from mailgateway.cli.service import base_of_settings, client_of, settings_of
+from mailgateway.client.answers import AccountState, Health
+
+ADVICE = {
+    "refused": (
+        "The password was refused twice. mailgateway has stopped trying so that the account is not locked. "
+        "Mend the password, then run `mailgateway reload`."
+    ),
+    "backing off": "The mail server cannot be reached now; mailgateway tries again by itself.",
+}
+
+
+@click.command("status")
+@shared
+def status_command(config: str | None, *, as_json: bool) -> None:
+    """Say what the service does, and what it waits for."""
+    settings = settings_of(config)
+    with client_of(settings) as client:
+        client.prove()
+        health = client.health()
+    tags = [account.tag for account in settings.watched]
+    warnings = [*settings.warnings, *_texts(health, "warnings")]
+    where = str(base_of_settings(settings))
+    answer = {**health, "warnings": warnings, "service": where}
+    answer.pop("proof", None)
+    lines = status_lines(health, tags, where, datetime.now(UTC))
+    say(answer, [*lines, *(f"Warning: {warning}" for warning in warnings)], as_json=as_json)
+
+
+def status_lines(health: Health, tags: Sequence[str], where: str, now: datetime) -> list[str]:
+    """The status for people, one line a fact; what to do stands last."""
+    mode = "on" if health["mode"] == "on" else "off: replies are kept; `mailgateway on` hands them out"
+    scan = health.get("lastScan")
+    waiting = counted(health["pending"], "message waits", "messages wait")
+    pairs = [
+        ("Service", f"{where}, version {health['version']}"),
+        ("Mode", mode),
+        (
+            "Queue",
+            f"{waiting} for sessions; {counted(health['sessions'], 'open decision', 'open decisions')}",
+        ),
+        ("Sessions", f"{health['clients']} live, last heard {when(health.get('lastPingAt'), now)}"),
+        ("Settings", f"read {when(health.get('configLoadedAt'), now)}"),
+        ("Last scan", _scan(scan, now) if scan else "none yet"),
+    ]
+    held = _held(health)
+    if held:
+        pairs.append(("Elsewhere", f"{counted(held, 'reply is', 'replies are')} for other devices"))
+    accounts = health.get("accounts", [])
+    advice = []
+    for number, account in enumerate(accounts):
+        name = tags[0] if len(tags) == len(accounts) == 1 else str(number + 1)
+        pairs.append((f"Account {name}", _account(account, now)))
+        word = ADVICE.get(account["state"].replace("_", " ").replace("-", " "))
+        if word and word not in advice:
+            advice.append(word)
+    return [printable(line) for line in (*facts(pairs), *advice)]
+
+
+def _scan(scan: Mapping[str, Any], now: datetime) -> str:
+    examined, routed = scan.get("examined", 0), scan.get("routed", 0)
+    text = f"{when(scan.get('at'), now)}: {examined} examined, {routed} for sessions"
+    refused = scan.get("refused") or {}
+    if refused:
+        text += ", refused: " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(refused.items()))
+    return text
+
+
+def _account(account: AccountState, now: datetime) -> str:
+    text = f"{account['state']} since {when(account.get('since'), now)}"
+    again = account.get("nextAttemptAt")
+    return f"{text}, next attempt {when(again, now)}" if again else text
+
+
+def _held(health: Mapping[str, Any]) -> int:
+    """Count the replies for other devices: what the service says, else what the last scan met."""
+    held = health.get("heldElsewhere")
+    if isinstance(held, int):
+        return held
+    refused = (health.get("lastScan") or {}).get("refused") or {}
+    count = refused.get("other-device", 0)
+    return count if isinstance(count, int) else 0
+
+
+def _texts(health: Mapping[str, Any], name: str) -> list[str]:
+    found = health.get(name)
+    return [str(text) for text in found] if isinstance(found, list) else []

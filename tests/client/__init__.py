@@ -1,0 +1,1 @@
+"""Tests of the blocking client, against a small stand-in of the service."""
