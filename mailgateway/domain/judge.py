@@ -1,0 +1,111 @@
+"""One mail, judged outside of the transaction: everything that needs no row of the database.
+
+The order of trust: own mail and loops, automatic mail, the sender, its authentication, and only then what
+the mail claims about where it belongs.  No layer stands in for an earlier one.  Routing, the proof of a
+single mailbox and what is typed in reply to the sent text need rows, and are the caller's next steps.
+"""
+
+from typing import assert_never
+
+from attrs import frozen
+
+from mailgateway.domain.routing import Claims, claims_of
+from mailgateway.ids import MessageId
+from mailgateway.mail.authenticity import (
+    Authentic,
+    Forged,
+    NeedsProof,
+    Unauthenticated,
+    authenticate,
+)
+from mailgateway.mail.automatic import Automatic, Bounce, OwnMail, Person, classify, from_list
+from mailgateway.mail.decode import Malformed
+from mailgateway.mail.inbound import Inbound, read
+from mailgateway.mail.own import Own
+from mailgateway.mail.sender import OddSender, OneMailbox
+from mailgateway.mail.verdict import Verdict
+
+
+@frozen(kw_only=True)
+class Refused:
+    """The mail is not a person's words for us.
+
+    ``reason`` is a sentence for the operator that quotes nothing of the mail; ``inbound`` is None for a mail
+    that could not be read.
+    """
+
+    verdict: Verdict
+    reason: str
+    inbound: Inbound | None = None
+
+    @property
+    def address(self) -> str:
+        """The address in From, '' where it cannot be read strictly."""
+        sender = self.inbound.sender if self.inbound is not None else None
+        return sender.address if isinstance(sender, OneMailbox) else ""
+
+
+@frozen(kw_only=True)
+class BounceOf:
+    """A report about mail of ours: ``message_ids`` as found in the returned copy, maybe none."""
+
+    message_ids: tuple[MessageId, ...]
+    failed: bool
+    inbound: Inbound
+
+
+@frozen(kw_only=True)
+class FromPerson:
+    """An allowed person wrote this, and it is authentic, or the store has yet to find the proof."""
+
+    inbound: Inbound
+    sender: OneMailbox
+    authenticity: Authentic | NeedsProof
+    claims: Claims
+
+
+Judged = Refused | BounceOf | FromPerson
+
+
+def judge(raw: bytes, own: Own) -> Judged:
+    """Judge the whole bytes of one mail."""
+    inbound = read(raw)
+    if isinstance(inbound, Malformed):
+        return Refused(verdict=Verdict.MALFORMED, reason=inbound.reason)
+    return judge_inbound(inbound, own)
+
+
+def judge_inbound(inbound: Inbound, own: Own) -> Judged:
+    """Judge a mail that was read already."""
+    match classify(inbound, own):
+        case OwnMail(reason=reason):
+            return Refused(verdict=Verdict.OWN_MAIL, reason=reason, inbound=inbound)
+        case Bounce(message_ids=message_ids, failed=failed):
+            return BounceOf(message_ids=message_ids, failed=failed, inbound=inbound)
+        case Automatic(reason=reason):
+            return Refused(verdict=Verdict.AUTOMATIC, reason=reason, inbound=inbound)
+        case Person():
+            return _judge_sender(inbound, own)
+        case other:
+            assert_never(other)
+
+
+def _judge_sender(inbound: Inbound, own: Own) -> Judged:
+    sender = inbound.sender
+    if isinstance(sender, OddSender):
+        return Refused(verdict=Verdict.NOT_ALLOWED, reason=sender.reason, inbound=inbound)
+    if sender.address not in own.allowed:
+        return Refused(verdict=Verdict.NOT_ALLOWED, reason="From is not an allowed person", inbound=inbound)
+    if from_list(inbound):
+        return Refused(verdict=Verdict.AUTOMATIC, reason="a mailing list distributed it", inbound=inbound)
+    match authenticate(inbound, own):
+        case Forged(reason=reason):
+            return Refused(verdict=Verdict.FORGED, reason=reason, inbound=inbound)
+        case Unauthenticated(reason=reason):
+            return Refused(verdict=Verdict.UNAUTHENTICATED, reason=reason, inbound=inbound)
+        case Authentic() | NeedsProof() as authenticity:
+            return FromPerson(
+                inbound=inbound, sender=sender, authenticity=authenticity, claims=claims_of(inbound, own)
+            )
+        case other:
+            assert_never(other)

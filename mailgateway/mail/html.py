@@ -1,0 +1,212 @@
+"""The words of an HTML mail as text, and apart from them what its program marked as quoted or as a signature.
+
+A linear pass with the parser of the standard library.  Hidden text is dropped: it would be a way to say
+something to an agent that the person does not see.  A plain ``<blockquote>`` is formatting and stays.
+"""
+
+import re
+from html.parser import HTMLParser
+
+from attrs import Factory, define
+
+HTML_LIMIT = 1024 * 1024
+"""Characters of HTML that are read."""
+
+_VOID = frozenset(
+    {"br", "hr", "img", "input", "meta", "link", "col", "area", "base", "wbr", "source", "embed"}
+)
+_BLOCK = frozenset(
+    {
+        "p",
+        "div",
+        "ul",
+        "ol",
+        "table",
+        "tr",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "pre",
+        "blockquote",
+        "section",
+    }
+    | {"article", "header", "footer", "address", "center", "dl", "dt", "dd", "form", "hr"}
+)
+_DROPPED = frozenset({"script", "style", "title", "head", "template", "noscript", "object", "svg"})
+_HIDDEN = re.compile(
+    r"display:none|visibility:hidden|font-size:0(?![.\d]*[1-9])|mso-hide:all|max-height:0(?:px)?(?:;|$)"
+)
+
+_QUOTE_CLASS = re.compile(
+    r"gmail_attr|yahoo_quoted|protonmail_quote|moz-cite-prefix|moz-forward-container"
+    r"|ms-outlook-mobile-reference-message|zmail_extra|tutanota_quote|superhuman-quote|sh-quoted|skiff_quote"
+)
+_SIGNATURE_CLASS = re.compile(
+    r"gmail_signature|moz-signature|protonmail_signature_block|ms-outlook-mobile-signature"
+    r"|composer_signature|sh-signature"
+)
+_TAIL_ID = re.compile(
+    r"(?:x_)*(?:divrplyfwdmsg|appendonsend|isreplycontent|mail-editor-reference-message-container)"
+)
+_BORDER = re.compile(r"border-top:solid#(?:e1e1e1|b5c4df)")
+
+
+@define
+class Rendered:
+    """``text`` is what was typed, as far as the markup tells; ``quoted`` what the markup sets apart."""
+
+    text: str
+    quoted: str
+
+
+def text_of_html(html: str) -> Rendered:
+    """Split and render one HTML part."""
+    reader = _Reader()
+    reader.feed(html[:HTML_LIMIT])
+    reader.close()
+    return Rendered(_tidy("".join(reader.typed)), _tidy("".join(reader.quoted)))
+
+
+def _tidy(text: str) -> str:
+    lines = [line.rstrip() for line in text.replace("\xa0", " ").split("\n")]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+
+
+@define
+class _Open:
+    """One open element, and what it does to the text within."""
+
+    tag: str
+    hidden: bool = False
+    quote: bool = False
+    preformatted: bool = False
+    numbered: int = 0
+
+
+@define
+class _State:
+    stack: list[_Open] = Factory(list)
+    hidden: int = 0
+    quote: int = 0
+    preformatted: int = 0
+    tail: bool = False
+    deep: int = 0
+
+
+class _Reader(HTMLParser):
+    """Collects text while it counts which kinds of element are open; overrides of the library's names."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.typed: list[str] = []
+        self.quoted: list[str] = []
+        self._state = _State()
+
+    @property
+    def _out(self) -> list[str]:
+        state = self._state
+        return self.quoted if state.quote or state.tail else self.typed
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Open an element."""
+        state = self._state
+        if tag in {"p", "li", "td", "th", "tr"}:
+            self._close_same(tag)
+        given = {name: (value or "") for name, value in attrs}
+        style = "".join(given.get("style", "").lower().split())
+        classes = f"{given.get('class', '')} {given.get('id', '')}".lower()
+        if _TAIL_ID.fullmatch(given.get("id", "").lower()) or _BORDER.search(style):
+            state.tail = True
+        if tag in _VOID:
+            self._void(tag, given)
+            return
+        opened = _Open(tag)
+        opened.hidden = tag in _DROPPED or _HIDDEN.search(style) is not None
+        opened.quote = bool(
+            _QUOTE_CLASS.search(classes)
+            or _SIGNATURE_CLASS.search(classes)
+            or (tag == "blockquote" and (given.get("type", "").lower() == "cite" or "gmail_quote" in classes))
+        )
+        opened.preformatted = tag == "pre"
+        if tag in _BLOCK:
+            self._break()
+        elif tag == "li":
+            self._item()
+        elif tag in {"td", "th"} and not state.hidden:
+            self._out.append(" ")
+        if len(state.stack) >= 500:
+            state.deep += 1
+            return
+        state.stack.append(opened)
+        state.hidden += opened.hidden
+        state.quote += opened.quote
+        state.preformatted += opened.preformatted
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close an element, and whatever was left open inside it."""
+        state = self._state
+        if state.deep:
+            state.deep -= 1
+            return
+        if tag not in _VOID and any(each.tag == tag for each in reversed(state.stack[-60:])):
+            while state.stack:
+                closed = state.stack.pop()
+                if closed.tag in _BLOCK or closed.tag == "li":
+                    self._break()
+                state.hidden -= closed.hidden
+                state.quote -= closed.quote
+                state.preformatted -= closed.preformatted
+                if closed.tag == tag:
+                    break
+        if tag == "p":
+            self._break(blank=False)
+
+    def handle_data(self, data: str) -> None:
+        """Take text as it is seen: white space collapsed outside of ``<pre>``."""
+        if self._state.hidden:
+            return
+        if self._state.preformatted:
+            self._out.append(data)
+            return
+        text = re.sub(r"[ \t\r\n\f]+", " ", data)
+        out = self._out
+        if not out or out[-1].endswith(("\n", " ")):
+            text = text.lstrip(" ")
+        if text:
+            out.append(text)
+
+    def _void(self, tag: str, given: dict[str, str]) -> None:
+        if self._state.hidden:
+            return
+        if tag == "br":
+            self._out.append("\n")
+        elif tag == "hr":
+            self._break()
+        elif tag == "img" and given.get("alt") and "emoji" in given.get("class", ""):
+            self._out.append(given["alt"])
+
+    def _item(self) -> None:
+        parent = next((each for each in reversed(self._state.stack) if each.tag in {"ol", "ul"}), None)
+        self._break()
+        if self._state.hidden:
+            return
+        if parent is not None and parent.tag == "ol":
+            parent.numbered += 1
+            self._out.append(f"{parent.numbered}. ")
+        else:
+            self._out.append("- ")
+
+    def _close_same(self, tag: str) -> None:
+        """An element that its next sibling ends (``<p>`` without ``</p>``)."""
+        if self._state.stack and self._state.stack[-1].tag == tag:
+            self.handle_endtag(tag)
+
+    def _break(self, *, blank: bool = False) -> None:
+        out = self._out
+        if out and not out[-1].endswith("\n"):
+            out.append("\n")
+        if blank and out:
+            out.append("\n")

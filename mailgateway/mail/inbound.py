@@ -1,0 +1,341 @@
+"""Reading a mail: first the few header fields of a scan, then, for a candidate, the whole.
+
+The scan reads the headers of every mail in a mailbox, 50,000 of them at a start, so `is_candidate` looks at
+the raw bytes once and parses only what may concern us.  It may take a stranger's mail for a candidate; it
+must never pass over a person's.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+from attrs import field, frozen
+
+from mailgateway.ids import MessageId
+from mailgateway.mail.decode import (
+    Field,
+    Malformed,
+    decode_header,
+    decode_text,
+    decode_transfer,
+    normal_lines,
+    parse_fields,
+    parse_fields_kindly,
+    split_message,
+    visible,
+)
+from mailgateway.mail.mime import Leaf, Walked, walk
+from mailgateway.mail.own import Own, normalise_address
+from mailgateway.mail.sender import OneMailbox, Sender, sender_of
+from mailgateway.mail.tag import find_tag, parse_own_message_id, plus_route
+
+SCAN_FIELDS = (
+    "From",
+    "To",
+    "Delivered-To",
+    "Subject",
+    "Message-ID",
+    "In-Reply-To",
+    "References",
+    "Auto-Submitted",
+    "X-Mailgateway-Instance",
+)
+"""The header fields that a scan asks for; nothing else of a stranger's mail is read."""
+
+ATTACHMENT_LIMIT = 30
+REFERENCE_LIMIT = 200
+RECIPIENT_LIMIT = 200
+
+_ID = re.compile(rb"<[^<>\s]{1,990}>")
+_ADDRESS = re.compile(rb"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9-][A-Za-z0-9.-]{0,252}")
+_RECIPIENT_FIELDS = frozenset({"to", "cc", "delivered-to", "x-original-to", "envelope-to"})
+
+
+@frozen
+class ScanHeaders:
+    """The fields of a scan, as bytes; parsed when asked for."""
+
+    raw: bytes = field(repr=False)
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields as far as they can be read; that a block is malformed is found when it is read whole."""
+        parsed = parse_fields(self.raw)
+        return parse_fields_kindly(self.raw) if isinstance(parsed, Malformed) else parsed
+
+    def values(self, name: str) -> Iterator[bytes]:
+        """All values of a field (name in lower case), unfolded."""
+        return (each.value for each in self.fields if each.name == name)
+
+    @cached_property
+    def sender(self) -> Sender:
+        """The verdict on From."""
+        return sender_of(self.fields)
+
+    @cached_property
+    def subject(self) -> str:
+        """The decoded subjects, when there are several all of them."""
+        return " ".join(decode_header(value) for value in self.values("subject"))
+
+    @cached_property
+    def message_id(self) -> str:
+        """The Message-ID with its brackets, or ''."""
+        return next((found for value in self.values("message-id") for found in _ids(value)), "")
+
+    @cached_property
+    def thread_ids(self) -> tuple[str, ...]:
+        """The Message-IDs in In-Reply-To and References."""
+        return tuple(
+            found
+            for each in self.fields
+            if each.name in {"in-reply-to", "references"}
+            for found in _ids(each.value)
+        )
+
+    @cached_property
+    def recipients(self) -> tuple[str, ...]:
+        """The addresses in To and Delivered-To."""
+        return _recipients(self.fields)
+
+
+def read_headers(header_bytes: bytes) -> ScanHeaders:
+    """Take the header bytes of a scan; nothing is parsed yet."""
+    return ScanHeaders(header_bytes)
+
+
+def is_candidate(headers: ScanHeaders, own: Own) -> bool:
+    """Whether a mail's body is worth fetching.
+
+    It is when it comes from an allowed address, carries a tag, a plus-address route or a Message-ID of ours
+    in its thread, is our own, or may be a bounce.  Where From cannot be read strictly, an allowed address
+    anywhere in its bytes will do, so that the refusal is counted under its name.
+    """
+    lowered = headers.raw.lower()
+    if not any(word in lowered for word in own.trace):
+        return False
+    match headers.sender:
+        case OneMailbox(address=address):
+            if address in own.allowed or address.partition("@")[0].lower() in _DAEMONS:
+                return True
+        case _:
+            raw = b" ".join(headers.values("from")).lower()
+            if any(address.lower().encode() in raw for address in own.allowed):
+                return True
+            if any(daemon.encode() in raw for daemon in _DAEMONS):
+                return True
+    marker = own.marker_header.lower()
+    return (
+        find_tag(headers.subject, own.accepted_tags) is not None
+        or any(each.name == marker for each in headers.fields)
+        or any(_is_own_id(each, own) for each in (headers.message_id, *headers.thread_ids))
+        or any(
+            plus_route(recipient, account) is not None
+            for account, on in own.plus_addresses.items()
+            if on
+            for recipient in headers.recipients
+        )
+    )
+
+
+_DAEMONS = frozenset({"mailer-daemon", "postmaster"})
+
+
+def _is_own_id(text: str, own: Own) -> bool:
+    return text in own.message_ids or parse_own_message_id(text) is not None
+
+
+def _ids(value: bytes) -> list[str]:
+    return [found.decode("ascii", "replace") for found in _ID.findall(value)]
+
+
+def _recipients(fields: tuple[Field, ...]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for each in fields:
+        if each.name in _RECIPIENT_FIELDS:
+            for address in _ADDRESS.findall(each.value):
+                found[normalise_address(address.decode("ascii").rstrip("."))] = None
+                if len(found) >= RECIPIENT_LIMIT:
+                    return tuple(found)
+    return tuple(found)
+
+
+# --------------------------------------------------------------------------- the whole mail
+
+
+@frozen
+class Part:
+    """One attachment, decoded; ``filename`` is safe to show and to write (no path, no control characters)."""
+
+    filename: str
+    content_type: str
+    data: bytes = field(repr=False)
+
+
+@frozen
+class Inbound:
+    """A mail that was read whole.  Only its outermost header decides anything."""
+
+    fields: tuple[Field, ...] = field(repr=False)
+    sender: Sender
+    body: bytes = field(repr=False)
+
+    def get(self, name: str) -> str | None:
+        """The first value of a field as decoded text, or None; ``name`` in lower case."""
+        return next((decode_header(each.value) for each in self.fields if each.name == name), None)
+
+    def get_all(self, name: str) -> tuple[bytes, ...]:
+        """All values of a field, unfolded; ``name`` in lower case."""
+        return tuple(each.value for each in self.fields if each.name == name)
+
+    def count(self, name: str) -> int:
+        """How many fields of a name (in lower case) there are."""
+        return sum(each.name == name for each in self.fields)
+
+    @cached_property
+    def subject(self) -> str:
+        """The decoded subject, or ''."""
+        return self.get("subject") or ""
+
+    @cached_property
+    def message_id(self) -> MessageId | None:
+        """The Message-ID with its brackets; None when there is none that can be read."""
+        return next((MessageId(found) for value in self.get_all("message-id") for found in _ids(value)), None)
+
+    @cached_property
+    def in_reply_to(self) -> tuple[MessageId, ...]:
+        """The Message-IDs of In-Reply-To, as they stand."""
+        return tuple(MessageId(found) for value in self.get_all("in-reply-to") for found in _ids(value))[
+            :REFERENCE_LIMIT
+        ]
+
+    @cached_property
+    def references(self) -> tuple[MessageId, ...]:
+        """The Message-IDs of References in document order (oldest first), the newest `REFERENCE_LIMIT`."""
+        return tuple(MessageId(found) for value in self.get_all("references") for found in _ids(value))[
+            -REFERENCE_LIMIT:
+        ]
+
+    @cached_property
+    def date(self) -> str:
+        """The Date field as it stands, or ''; a sender's claim that nothing is decided by."""
+        return self.get("date") or ""
+
+    @cached_property
+    def recipients(self) -> tuple[str, ...]:
+        """The addresses that the mail was sent or delivered to."""
+        return _recipients(self.fields)
+
+    @cached_property
+    def tree(self) -> Walked:
+        """The parts of the body."""
+        return walk(self.fields, self.body)
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The plain text parts of the mail itself, decoded, in order."""
+        return tuple(part_text(leaf) for leaf in self.tree.leaves if _is_body(leaf, "text/plain"))
+
+    @cached_property
+    def htmls(self) -> tuple[str, ...]:
+        """The HTML parts of the mail itself, decoded, in order."""
+        return tuple(part_text(leaf) for leaf in self.tree.leaves if _is_body(leaf, "text/html"))
+
+    @cached_property
+    def attachments(self) -> tuple[Part, ...]:
+        """What is attached, at most `ATTACHMENT_LIMIT`; parts that are machinery of the mail are left out."""
+        leaves = [leaf for leaf in self.tree.leaves if _is_attachment(leaf)][:ATTACHMENT_LIMIT]
+        return tuple(
+            Part(
+                safe_filename(leaf.filename, number),
+                leaf.content_type,
+                decode_transfer(leaf.body, leaf.encoding),
+            )
+            for number, leaf in enumerate(leaves, 1)
+        )
+
+    @cached_property
+    def unreadable(self) -> bool:
+        """Whether the words are sealed from us: PGP/MIME or S/MIME encryption, opaque S/MIME signatures."""
+        if any(kind == "multipart/encrypted" for kind, _ in self.tree.multiparts):
+            return True
+        return any(
+            leaf.content_type in {"application/pkcs7-mime", "application/x-pkcs7-mime"}
+            for leaf in self.tree.leaves
+        )
+
+
+def read(raw: bytes) -> Inbound | Malformed:
+    """Read a whole mail from its bytes; refuses only what cannot be judged (see `parse_fields`)."""
+    block, body = split_message(raw)
+    fields = parse_fields(block)
+    if isinstance(fields, Malformed):
+        return fields
+    return Inbound(fields, sender_of(fields), body)
+
+
+def part_text(leaf: Leaf) -> str:
+    """The decoded text of a text part; flowed lines (RFC 3676) joined."""
+    data = decode_transfer(leaf.body, leaf.encoding)
+    text = normal_lines(decode_text(data, leaf.parameters.get("charset", "")))
+    if leaf.content_type == "text/plain" and leaf.parameters.get("format", "").lower() == "flowed":
+        return _unflowed(text, delete_space=leaf.parameters.get("delsp", "").lower() == "yes")
+    return text
+
+
+_QUOTED = re.compile(r"(>*+) ?(.*)", re.DOTALL)
+
+
+def _unflowed(text: str, *, delete_space: bool) -> str:
+    """Join the lines that format=flowed has broken; a quote mark starts its own paragraph."""
+    out: list[str] = []
+    open_depth = -1
+    for line in text.split("\n"):
+        found = _QUOTED.fullmatch(line)
+        marks, rest = (found[1], found[2]) if found is not None else ("", line)
+        flowing = rest.endswith(" ") and rest != "-- "
+        words = rest[:-1] if flowing and delete_space else rest
+        if open_depth == len(marks):
+            out[-1] += words
+        else:
+            out.append(f"{marks} {words}" if marks else words)
+        open_depth = len(marks) if flowing else -1
+    return "\n".join(line if line == "-- " else line.rstrip(" ") for line in out)
+
+
+def _is_body(leaf: Leaf, content_type: str) -> bool:
+    return leaf.content_type == content_type and leaf.is_text
+
+
+_MACHINERY = frozenset(
+    {
+        "application/pgp-signature",
+        "application/pkcs7-signature",
+        "application/x-pkcs7-signature",
+        "application/pgp-encrypted",
+        "message/delivery-status",
+        "message/disposition-notification",
+    }
+)
+
+
+def _is_attachment(leaf: Leaf) -> bool:
+    if leaf.is_text or leaf.content_type in _MACHINERY:
+        return False
+    return bool(leaf.filename or leaf.disposition == "attachment") or not leaf.content_type.startswith(
+        "text/"
+    )
+
+
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\/]+')
+
+
+def safe_filename(name: str, number: int) -> str:
+    """A file name without path, control, direction and reserved characters, at most 120 characters."""
+    last = re.split(r"[\\/]", name)[-1]
+    clean = _UNSAFE.sub("_", visible(last)).strip(" .")
+    if not clean:
+        return f"attachment-{number}"
+    stem, dot, extension = clean.rpartition(".")
+    if len(clean) > 120 and dot and len(extension) <= 10:
+        return f"{stem[: 119 - len(extension)]}.{extension}"
+    return clean[:120]
