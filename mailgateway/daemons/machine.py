@@ -75,8 +75,8 @@ def watching_machine() -> TypeMachineBuilder[Watching, Core]:
     backing_off.upon(Watching.stop).to(stopped)(_forget)
     refused.upon(Watching.stop).to(stopped)(_forget)
 
-    # whoever is not resting looks at everything that is due when it has caught up
-    for state in (stopped, connecting, preparing, catching_up, *waiting):
+    catching_up.upon(Watching.nudge).loop()(_remind)
+    for state in (stopped, connecting, preparing, *waiting):  # the catching up that is to come sees it
         state.upon(Watching.nudge).loop().returns(None)
     for trying in (connecting, preparing, catching_up, idling, polling):
         trying.upon(Watching.start).loop().returns(None)
@@ -99,6 +99,11 @@ def _rise(_watching: Watching, _core: Core, data: Resting, line: Line) -> None: 
 
 def _pass_on(watching: Watching, _core: Core, data: Resting) -> None:
     watching.news(data.line)
+
+
+def _remind(_watching: Watching, core: Core, _data: Busy) -> None:
+    if core.line is not None:
+        core.line.remind()
 
 
 def _rise_and_drop(

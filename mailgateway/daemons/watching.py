@@ -46,6 +46,9 @@ class Line(Protocol):
     async def rest(self) -> None:
         """Begin to wait for news."""
 
+    def remind(self) -> None:
+        """There is more to do than what a ``catch_up`` that goes on may have seen."""
+
     def hang_up(self) -> None:
         """Cut the connection at once; whatever runs on it fails, and it tells nothing more."""
 
@@ -124,6 +127,8 @@ class Core:
     failure: FailureClass | None = None
     failures: int = 0
     up_since: float | None = None
+    parting: Deferred[None] | None = None
+    """Fires when the last goodbye is said."""
 
     def run(
         self, watching: Watching, work: Callable[[], Awaitable[None]], line: Line | None
@@ -173,7 +178,7 @@ class Core:
         """Give the line up politely."""
         line = self.give_up_line()
         if line is not None:
-            self.tasks.start(_goodbye(line), "logging out")
+            self.parting = self.tasks.start(_goodbye(line), "logging out")
 
 
 async def _goodbye(line: Line) -> None:

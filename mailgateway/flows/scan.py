@@ -15,12 +15,12 @@ from datetime import UTC, datetime, timedelta
 from attrs import define, field, frozen
 
 from mailgateway.domain.identity import Identity
-from mailgateway.domain.judge import Judged, judge, judge_too_large, judge_unreadable
+from mailgateway.domain.judge import Judged, Refused, judge
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.folders import Continue, FirstLook, Renumbered, finish_renumbering, open_folder
 from mailgateway.flows.ports import FetchedMail, Mailbox
 from mailgateway.flows.receive import Examined, Window, receive
-from mailgateway.mail.inbound import is_candidate, read_headers
+from mailgateway.mail.inbound import Inbound, is_candidate, read, read_headers
 from mailgateway.mail.own import Own
 from mailgateway.mail.verdict import Verdict
 from mailgateway.store.database import Database
@@ -51,6 +51,9 @@ class Rules:
     identity: Identity
     own: Own
     route_ttl: timedelta
+    token_key: str | None = field(repr=False)
+    """What signed tokens are verified with."""
+    header_threading: bool
 
 
 @frozen
@@ -181,6 +184,8 @@ class Scanner:
             mails,
             self.rules.own,
             route_ttl=self.rules.route_ttl,
+            token_key=self.rules.token_key,
+            header_threading=self.rules.header_threading,
         )
         tally.add(len(mails), received.routed, received.refused)
 
@@ -189,8 +194,7 @@ class Scanner:
         own = self.rules.own
         received_at = mail.received_at or datetime.now(UTC)
         if mail.raw is None and mail.size > LARGEST:
-            digest = hashlib.sha256(mail.header).hexdigest()
-            return Examined(mail.uid, received_at, mail.size, digest, judge_too_large(mail.header, own))
+            return _unread(mail, received_at, Verdict.TOO_LARGE, f"it has {mail.size} octets")
         raw = mail.raw
         if raw is None:
             raw = await mailbox.fetch_raw(mail.uid, LARGEST)
@@ -215,10 +219,17 @@ class Scanner:
         if self._failures[place] < PATIENCE:
             raise Stuck(mail.uid)
         del self._failures[place]
-        digest = hashlib.sha256(mail.header).hexdigest()
-        return Examined(
-            mail.uid, received_at, mail.size, digest, judge_unreadable(mail.header, self.rules.own)
-        )
+        return _unread(mail, received_at, Verdict.MALFORMED, "the server does not give its text")
+
+
+def _unread(mail: FetchedMail, received_at: datetime, verdict: Verdict, reason: str) -> Examined:
+    """A mail of which only header fields are known."""
+    inbound = read(mail.header)
+    known = inbound if isinstance(inbound, Inbound) else None
+    digest = hashlib.sha256(mail.header).hexdigest()
+    return Examined(
+        mail.uid, received_at, mail.size, digest, Refused(verdict=verdict, reason=reason, inbound=known)
+    )
 
 
 @define

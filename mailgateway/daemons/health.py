@@ -1,0 +1,141 @@
+"""How one door of an account goes, in memory and in its row: state, failures, refusals of the credential.
+
+The row lets a restarted service know what the one before it had learned, so that a service manager cannot
+make us hammer a provider.  One object owns one row; it is the only one that writes it, in order.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from attrs import define, evolve, field
+from twisted.internet.defer import Deferred, DeferredLock
+
+from mailgateway.daemons.tasks import Tasks
+from mailgateway.daemons.watching import Condition
+from mailgateway.domain.reconnect import FailureClass, LoginRecord
+from mailgateway.flows import health as rows
+from mailgateway.flows.health import AccountHealth
+from mailgateway.flows.ports import AccountStatus
+from mailgateway.ids import AccountName
+from mailgateway.store.database import Database
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@define(eq=False)
+class DoorHealth:
+    """The health of one door; ``name`` is the account's tag, with ``:smtp`` behind it for that door."""
+
+    name: AccountName
+    database: Database
+    tasks: Tasks
+    now: Callable[[], datetime] = _now
+    _health: AccountHealth = field(init=False)
+    _writing: DeferredLock = field(factory=DeferredLock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._health = AccountHealth(
+            account=self.name,
+            state="stopped",
+            since=self.now(),
+            failure="",
+            failures=0,
+            next_attempt_at=None,
+            refusals=0,
+            proven=False,
+            credential_digest="",
+            last_error="",
+        )
+
+    async def load(self) -> None:
+        """Take up what is remembered."""
+        known = await rows.load(self.database, self.name)
+        if known is not None:
+            self._health = known
+
+    @property
+    def login(self) -> LoginRecord:
+        """What is remembered of logins."""
+        health = self._health
+        refused = health.failure == FailureClass.CREDENTIAL
+        return LoginRecord(
+            health.credential_digest,
+            health.refusals,
+            health.proven,
+            health.next_attempt_at if refused else None,
+        )
+
+    @property
+    def status(self) -> AccountStatus:
+        """What ``/health`` shows."""
+        health = self._health
+        return AccountStatus(health.state, health.since, health.next_attempt_at, health.failure)
+
+    @property
+    def last_error(self) -> str:
+        """The server's last words of refusal or failure, for ``status``."""
+        return self._health.last_error
+
+    @property
+    def remembered_failure(self) -> tuple[FailureClass, int] | None:
+        """The class and count of the failures that the last run ended with."""
+        health = self._health
+        return (FailureClass(health.failure), health.failures) if health.failure else None
+
+    def seconds_to_wait(self) -> float:
+        """How long a fresh start has to wait because of failures before it; 0 when it may begin at once."""
+        health = self._health
+        if health.next_attempt_at is None or health.failure == FailureClass.CREDENTIAL:
+            return 0.0
+        return max(0.0, (health.next_attempt_at - self.now()).total_seconds())
+
+    async def remember_login(self, record: LoginRecord) -> None:
+        """Write down how a login went; returns when it is committed."""
+        refused = record.refusals > 0
+        await self._write(
+            evolve(
+                self._health,
+                refusals=record.refusals,
+                proven=record.proven,
+                credential_digest=record.credential_digest,
+                next_attempt_at=record.wait_until if refused else None,
+                failure=FailureClass.CREDENTIAL if refused else "",
+            )
+        )
+
+    def tell(self, condition: Condition) -> None:
+        """Hear of a change of the watching; only what a restart must know is written."""
+        health = self._health
+        waiting = condition.seconds is not None
+        known = evolve(
+            health,
+            state=condition.state,
+            since=health.since if health.state == condition.state else self.now(),
+        )
+        match condition.state:
+            case "watching" | "polling":
+                known = evolve(known, failure="", failures=0, next_attempt_at=None, last_error="")
+            case "backing-off" | "refused":
+                until = self.now() + timedelta(seconds=condition.seconds or 0) if waiting else None
+                known = evolve(
+                    known,
+                    failure=condition.failure or "",
+                    failures=condition.failures,
+                    next_attempt_at=until,
+                    last_error=condition.error or health.last_error,
+                )
+        worth_keeping = evolve(known, state="", since=health.since) != evolve(health, state="")
+        self._health = known
+        if worth_keeping:
+            self.tasks.start(self._write(known), "remembering the account's health")
+
+    async def _write(self, health: AccountHealth) -> None:
+        self._health = health
+        locked: Deferred[DeferredLock] = self._writing.acquire()
+        await locked
+        try:
+            await rows.save(self.database, self._health)
+        finally:
+            self._writing.release()

@@ -1,0 +1,164 @@
+"""One IMAP connection as the watching machine sees it: log in, catch up, rest, take leave."""
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.logger import Logger
+
+from mailgateway.daemons.logins import Door, Logins
+from mailgateway.daemons.mailbox import ImapMailbox, select_folder
+from mailgateway.daemons.peers import peer_of
+from mailgateway.errors import CommandRefused, LoginRefused, PeerError, Unreachable
+from mailgateway.flows import flag
+from mailgateway.flows.scan import Scanned, Scanner
+from mailgateway.protocols.imap import (
+    Alert,
+    ConnectionEvent,
+    CountChanged,
+    Disconnected,
+    Expunged,
+    IdleEnded,
+    ImapConnection,
+    Leaving,
+)
+from mailgateway.store.database import Database
+from mailgateway.wire.sasl import Credential
+
+IDLE_REFUSALS = 2
+"""After so many refusals of IDLE a connection polls."""
+
+IDENTITY = {"name": "mailgateway", "vendor": "mailgateway"}
+"""What ID (RFC 2971) tells: enough for servers that want one, nothing of the machine."""
+
+
+@define(eq=False)
+class ImapLine:
+    """One connection to one folder; made by ``open_line``."""
+
+    database: Database
+    logins: Logins
+    folder: str
+    scanner: Scanner
+    scanned: Callable[[Scanned], None]
+    """Hears what each scan did."""
+    fence: Callable[[], int | None]
+    """The fence of the folder's lease, where there is one."""
+    connection: ImapConnection
+    _credential: Credential = field(repr=False)
+    _mailbox: ImapMailbox | None = field(default=None, init=False)
+    _fresh: bool = field(default=False, init=False)
+    _idle_refused: int = field(default=0, init=False)
+    _news: Callable[[], None] | None = field(default=None, init=False)
+    _lost: Callable[[PeerError], None] | None = field(default=None, init=False)
+    _log: Logger = field(factory=Logger, init=False)
+
+    @property
+    def idles(self) -> bool:
+        """Whether the server tells news by itself."""
+        return self.connection.supports("IDLE") and self._idle_refused < IDLE_REFUSALS
+
+    def listen(self, news: Callable[[], None], lost: Callable[[PeerError], None]) -> None:
+        """From now on tell."""
+        self._news, self._lost = news, lost
+        self.connection.on_event = self._heard
+
+    async def prepare(self) -> None:
+        """Log in, say who we are, select the folder."""
+        try:
+            await self.connection.login(self._credential)
+        except LoginRefused as error:
+            raise await self.logins.refused(Door.IMAP, self._credential, error) from None
+        await self.logins.succeeded(Door.IMAP, self._credential)
+        if self.connection.supports("ID"):
+            await self.connection.identify(IDENTITY)
+        self._mailbox = await select_folder(self.connection, self.logins.account.tag, self.folder)
+
+    async def catch_up(self) -> None:
+        """Scan until nothing is new, and set the flags that are due."""
+        await self.connection.done()
+        if not self.idles:
+            await self.connection.noop()
+        while True:
+            self._fresh = False
+            self.scanned(await self.scanner.scan(self._selected, self.fence()))
+            await self._set_flags()
+            if not self._fresh:
+                return
+
+    async def rest(self) -> None:
+        """Enter IDLE."""
+        try:
+            await self.connection.idle()
+        except CommandRefused:
+            self._idle_refused += 1
+            self._tell_news()
+
+    def remind(self) -> None:
+        """Look once more before this catching up is over."""
+        self._fresh = True
+
+    def hang_up(self) -> None:
+        """Cut at once."""
+        self._news = self._lost = None
+        self.connection.abort()
+
+    async def say_goodbye(self) -> None:
+        """Log out, then cut."""
+        self._news = self._lost = None
+        await self.connection.logout()
+
+    @property
+    def _selected(self) -> ImapMailbox:
+        if self._mailbox is None:
+            raise Unreachable("the folder is not selected")
+        return self._mailbox
+
+    async def _set_flags(self) -> None:
+        r"""Set ``\Seen`` where acks have asked for it; a refusal keeps the wish for later."""
+        mailbox = self._selected
+        while True:
+            place = (mailbox.account, mailbox.folder, mailbox.uid_validity)
+            uids = await flag.due(self.database, *place)
+            if not uids:
+                return
+            try:
+                await mailbox.add_seen(uids)
+            except CommandRefused as error:
+                self._log.warn("the server refused to set a flag: {error}", error=error.text)
+                await flag.failed(self.database, *place, uids)
+                return
+            await flag.done(self.database, *place, uids)
+
+    def _heard(self, event: ConnectionEvent) -> None:
+        match event:
+            case CountChanged():
+                if self._mailbox is not None and self._mailbox.count_changed(self.connection.exists):
+                    self._tell_news()
+            case IdleEnded():
+                self._tell_news()
+            case Disconnected(cause):
+                lost, self._lost = self._lost, None
+                if lost is not None:
+                    lost(cause)
+            case Alert(text):
+                self._log.warn("the mail server says: {text}", text=text)
+            case Expunged():
+                if self._mailbox is not None:
+                    self._mailbox.count_changed(self.connection.exists)
+            case Leaving():
+                pass
+
+    def _tell_news(self) -> None:
+        self._fresh = True
+        if self._news is not None:
+            self._news()
+
+
+async def open_line(
+    reactor: Any, logins: Logins, make: Callable[[ImapConnection, Credential], ImapLine]
+) -> ImapLine:
+    """Ask whether the credential may be tried, then connect; the greeting is read, TLS is up."""
+    credential = await logins.credential(Door.IMAP)
+    connection = await ImapConnection.connect(reactor, peer_of(logins.account.imap))
+    return make(connection, credential)

@@ -1,0 +1,129 @@
+"""Credentials of one account: where they come from, and whether they may be tried.
+
+IMAP and SMTP share one count of refusals (``domain.reconnect.may_log_in``), since they mostly share one
+password.  A refusal is committed before anybody could try again.  A token command runs for every connection,
+so a token is fresh when it is used; when the server refuses it, the next connection gets another.
+Secrets stand in ``Credential`` values only, and digests are keyed, so that a row tells nothing of a password.
+"""
+
+import hashlib
+import hmac
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from attrs import define, field
+from twisted.logger import Logger
+
+from mailgateway.daemons.health import DoorHealth
+from mailgateway.daemons.watching import Held
+from mailgateway.domain.reconnect import MayTry, TryLater, WaitForOperator, may_log_in
+from mailgateway.errors import ConfigError, LoginRefused, TokenUnavailable
+from mailgateway.protocols.process import run_command
+from mailgateway.secrets import Credential as NamedCredential
+from mailgateway.secrets import PasswordCommand, PasswordEnv, PasswordFile, TokenCommand, read_password
+from mailgateway.settings import Account, ServerSettings
+from mailgateway.wire.sasl import BearerToken, Credential, Password
+
+_log = Logger()
+
+
+class Door(StrEnum):
+    """Which server of an account."""
+
+    IMAP = "imap"
+    SMTP = "smtp"
+
+
+@define(eq=False)
+class Logins:
+    """The logins of one account at both of its servers."""
+
+    reactor: Any
+    account: Account
+    key: str = field(repr=False)
+    """What digests are keyed with: the text of ``secret.key``."""
+    imap: DoorHealth
+    smtp: DoorHealth
+    environ: Mapping[str, str] = field(factory=lambda: os.environ, repr=False)
+
+    async def credential(self, door: Door) -> Credential:
+        """The credential for a login that is made now.
+
+        Raises ``Held`` when it must not be tried, and ``TokenUnavailable`` when it cannot be had now.
+        """
+        credential = await self._obtain(door)
+        here, there = self._records(door, self._digest(door, credential))
+        match may_log_in(here, there, datetime.now(UTC)):
+            case MayTry():
+                return credential
+            case TryLater(at):
+                raise Held(at)
+            case WaitForOperator():
+                raise Held(None)
+
+    async def succeeded(self, door: Door, credential: Credential) -> None:
+        """The server let us in."""
+        health, digest = self._health(door), self._digest(door, credential)
+        known = health.login.about(digest)
+        if known.succeeded() != health.login:
+            await health.remember_login(known.succeeded())
+
+    async def refused(self, door: Door, credential: Credential, error: LoginRefused) -> Held:
+        """The server refused; returns what the caller raises once this is committed."""
+        health, digest = self._health(door), self._digest(door, credential)
+        record = health.login.about(digest).refused(datetime.now(UTC))
+        await health.remember_login(record)
+        _log.warn(
+            "{door} of account {account}: the login was refused ({text}). "
+            "It is tried twice at most; run `mailgateway status` for what to do.",
+            door=door.upper(),
+            account=self.account.tag,
+            text=error.text,
+        )
+        here, there = self._records(door, digest)
+        match may_log_in(here, there, datetime.now(UTC)):
+            case TryLater(at):
+                return Held(at)
+            case _:
+                return Held(None)
+
+    def _health(self, door: Door) -> DoorHealth:
+        return self.imap if door is Door.IMAP else self.smtp
+
+    def _server(self, door: Door) -> ServerSettings:
+        return self.account.imap if door is Door.IMAP else self.account.smtp
+
+    def _records(self, door: Door, digest: str) -> Any:
+        """This door's record of this credential, and the other door's record of its own."""
+        here, there = (self.imap, self.smtp) if door is Door.IMAP else (self.smtp, self.imap)
+        other = there.login
+        shared = self.account.imap.secret == self.account.smtp.secret
+        return here.login.about(digest), other.about(digest) if shared else other
+
+    def _digest(self, door: Door, credential: Credential) -> str:
+        """Which credential this is; of a token command its line, since every token is another."""
+        server = self._server(door)
+        match credential:
+            case Password(username, password):
+                secret = f"password\0{username}\0{password}"
+            case BearerToken(username):
+                secret = f"token\0{username}\0{server.secret}"
+        return hmac.new(self.key.encode(), secret.encode(), hashlib.sha256).hexdigest()[:32]
+
+    async def _obtain(self, door: Door) -> Credential:
+        server = self._server(door)
+        path = f"accounts.{self.account.tag}.{door}"
+        match server.secret:
+            case PasswordFile() | PasswordEnv() | NamedCredential() as source:
+                try:
+                    return Password(server.username, read_password(source, self.environ, path))
+                except ConfigError as error:
+                    raise TokenUnavailable(str(error)) from None
+            case PasswordCommand(command):
+                return Password(server.username, await run_command(self.reactor, command))
+            case TokenCommand(command):
+                token = await run_command(self.reactor, command)
+                return BearerToken(server.username, server.host, server.port, token)

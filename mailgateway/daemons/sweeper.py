@@ -1,0 +1,113 @@
+"""What happens by the passing of time alone: leases that end, routes that expire, turns that are over.
+
+Everything here could also be found out by whoever reads next; sweeping makes it happen in time and keeps
+the tables small.  A failing sweep is logged and tried again at the next one.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from random import random
+from typing import Any
+
+from attrs import define, field
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+
+from mailgateway.daemons.tasks import Tasks
+from mailgateway.domain.identity import Identity
+from mailgateway.errors import StoreError
+from mailgateway.flows import outbox, sweep
+from mailgateway.flows.bell import Bell, EventKind, Numbered
+from mailgateway.store.database import Database
+
+SWEEP_SECONDS = 30.0
+SETTLE_LOOK_SECONDS = 60.0
+
+
+@define(eq=False)
+class Sweeper(Service):
+    """Sweeps every half a minute, and submits settled turns when they are due."""
+
+    reactor: Any
+    database: Database
+    bell: Bell
+    identity: Identity
+    bodies_days: int
+    submit_settled: Callable[[], Awaitable[datetime | None]]
+    """Submits what is due; when the next one is."""
+    _tasks: Tasks = field(factory=Tasks, init=False)
+    _timers: dict[str, IDelayedCall] = field(factory=dict, init=False)
+    _unsubscribe: Any = field(default=None, init=False)
+    _log: Logger = field(factory=Logger, init=False)
+
+    def startService(self) -> None:
+        """Begin to sweep."""
+        Service.startService(self)
+        self._unsubscribe = self.bell.subscribe(self._heard)
+        self._start("sweep", self._sweep)
+        self._start("settle", self._settle)
+
+    def stopService(self) -> Deferred[None]:
+        """Stop; what is half done is rolled back."""
+        Service.stopService(self)
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        for timer in self._timers.values():
+            if timer.active():
+                timer.cancel()
+        return self._tasks.stop()
+
+    def _heard(self, numbered: Numbered) -> None:
+        if numbered.event.kind is EventKind.SETTLE:
+            self._start("settle", self._settle)
+
+    def _start(self, what: str, work: Callable[[], Awaitable[float]]) -> None:
+        """Do one kind of work now, and again when it says."""
+        timer = self._timers.pop(what, None)
+        if timer is not None and timer.active():
+            timer.cancel()
+        if self.running:
+            self._tasks.start(self._repeat(what, work), what)
+
+    async def _repeat(self, what: str, work: Callable[[], Awaitable[float]]) -> None:
+        seconds = SWEEP_SECONDS
+        try:
+            seconds = await work()
+        except StoreError as error:
+            self._log.warn("{what}: {error}", what=what, error=str(error))
+        known = self._timers.get(what)
+        if self.running and not (known is not None and known.active()):
+            self._timers[what] = self.reactor.callLater(seconds, self._start, what, work)
+
+    async def _sweep(self) -> float:
+        await outbox.recover(self.database, self.bell, self.identity)
+        await sweep.sweep(
+            self.database, self.bell, self.identity, bodies_days=self.bodies_days, alive=process_is_alive
+        )
+        return SWEEP_SECONDS * (0.9 + 0.2 * random())  # noqa: S311 (spreads timers)
+
+    async def _settle(self) -> float:
+        due = await self.submit_settled()
+        if due is None:
+            return SETTLE_LOOK_SECONDS
+        return min(SETTLE_LOOK_SECONDS, max(0.05, (due - datetime.now(UTC)).total_seconds()))
+
+
+def process_is_alive(pid: int, started_at: float | None) -> bool:
+    """Whether the process of a claim still runs on this machine.
+
+    ``started_at`` is its start in clock ticks since boot (field 22 of ``/proc/PID/stat``, proc(5)); with it a
+    pid that was given to another process is told apart.  Where there is no ``/proc``, a process counts as
+    alive: its lease ends by time.
+    """
+    proc = Path("/proc")
+    if not (proc / "self").exists():
+        return True
+    try:
+        fields = (proc / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()
+    except (OSError, IndexError):
+        return False
+    return started_at is None or float(fields[19]) == started_at

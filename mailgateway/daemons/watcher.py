@@ -1,0 +1,162 @@
+"""The service that watches one folder: it owns the machine, its timers' lengths, and the folder's lease.
+
+On a database that several gateways share, only the holder of the folder's lease watches; the others stand
+by and ask again every seven seconds.  A holder that finds its lease lost hangs up at once, and whatever it
+was about to file is refused by the fence.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from random import random
+from typing import Any
+
+from attrs import define, field
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
+from twisted.internet.task import deferLater
+from twisted.internet.threads import deferToThreadPool
+
+from mailgateway.daemons.health import DoorHealth
+from mailgateway.daemons.line import ImapLine, open_line
+from mailgateway.daemons.logins import Logins
+from mailgateway.daemons.machine import start_machine
+from mailgateway.daemons.tasks import Tasks
+from mailgateway.daemons.watching import Condition, Core, Watching
+from mailgateway.domain.judge import Judged
+from mailgateway.errors import StoreError
+from mailgateway.flows import leases
+from mailgateway.flows.bell import Bell, EventKind, Numbered
+from mailgateway.flows.leases import Lease
+from mailgateway.flows.scan import Rules, Scanned, Scanner
+from mailgateway.protocols.imap import ImapConnection
+from mailgateway.store.database import Database
+from mailgateway.wire.sasl import Credential
+
+IDLE_SECONDS = 540.0
+IDLE_JITTER_SECONDS = 30.0
+"""IDLE is renewed every 9 min ± 30 s: under the 29 min of RFC 2177 and most NAT's patience."""
+
+LEASE_RENEWAL_SECONDS = 7.0
+STOP_SECONDS = 6.0
+"""How long a stop waits for the goodbye to the server."""
+
+
+def rest_seconds(scan_interval: float, chance: float) -> float:
+    """How long to rest before looking again; ``chance`` in [0, 1) spreads many mailboxes."""
+    renewal = IDLE_SECONDS + IDLE_JITTER_SECONDS * (2 * chance - 1)
+    return min(renewal, scan_interval * (0.9 + 0.2 * chance)) if scan_interval else renewal
+
+
+@define(eq=False)
+class Watcher(Service):
+    """Watches one folder of one account."""
+
+    reactor: Any
+    database: Database
+    bell: Bell
+    rules: Rules
+    logins: Logins
+    folder: str
+    health: DoorHealth
+    scan_interval_seconds: float
+    scanned: Callable[[Scanned], None]
+    _tasks: Tasks = field(factory=Tasks, init=False)
+    _watching: Watching = field(init=False)
+    _core: Core = field(init=False)
+    _scanner: Scanner = field(init=False)
+    _lease: Lease | None = field(default=None, init=False)
+    _delay: IDelayedCall | None = field(default=None, init=False)
+    _unsubscribe: Any = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._scanner = Scanner(self.database, self.bell, self.rules, self._in_thread)
+        self._core = Core(
+            clock=self.reactor,
+            connect=self._connect,
+            tell=self.health.tell,
+            chance=random,
+            rest_seconds=lambda: rest_seconds(self.scan_interval_seconds, random()),  # noqa: S311 (spreads timers)
+            seconds_until=lambda at: (at - datetime.now(UTC)).total_seconds(),
+            tasks=self._tasks,
+        )
+        self._watching = start_machine(self._core)
+
+    def startService(self) -> None:
+        """Begin to watch."""
+        Service.startService(self)
+        self._unsubscribe = self.bell.subscribe(self._heard)
+        self._tasks.start(self._begin(), "beginning to watch")
+
+    def stopService(self) -> Deferred[None]:
+        """Log out and let everything go, in a few seconds at most."""
+        Service.stopService(self)
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        if self._delay is not None and self._delay.active():
+            self._delay.cancel()
+        self._watching.stop()
+        return Deferred.fromCoroutine(self._end())
+
+    async def _begin(self) -> None:
+        """Take up what an earlier run has learned, then begin, or wait as long as it would have."""
+        remembered = self.health.remembered_failure
+        if remembered is not None:
+            self._core.failure, self._core.failures = remembered
+        if self.database.shared:
+            await self._hold_lease()
+            return
+        self._delay = self.reactor.callLater(self.health.seconds_to_wait(), self._watching.start)
+
+    async def _end(self) -> None:
+        parting = self._core.parting
+        if parting is not None:
+            parting.addTimeout(STOP_SECONDS, self.reactor, onTimeoutCancel=lambda _result, _seconds: None)
+            await parting
+        await self._tasks.stop()
+        if self._lease is not None:
+            lease, self._lease = self._lease, None
+            await leases.release(self.database, lease)
+
+    async def _hold_lease(self) -> None:
+        """Watch while the folder's lease is ours."""
+        resource = f"folder:{self.logins.account.tag}/{self.folder}"
+        while self.running:
+            try:
+                if self._lease is None:
+                    self._lease = await leases.acquire(
+                        self.database, resource, self.rules.identity.machine_id
+                    )
+                else:
+                    self._lease = await leases.renew(self.database, self._lease)
+            except StoreError:
+                self._lease = None
+            if self._lease is not None:
+                self._watching.start() if self._core.line is None else None
+            else:
+                self._watching.stop()
+                self.health.tell(Condition("standby"))
+            await deferLater(self.reactor, LEASE_RENEWAL_SECONDS)
+
+    async def _connect(self) -> ImapLine:
+        return await open_line(self.reactor, self.logins, self._line)
+
+    def _line(self, connection: ImapConnection, credential: Credential) -> ImapLine:
+        return ImapLine(
+            self.database,
+            self.logins,
+            self.folder,
+            self._scanner,
+            self.scanned,
+            lambda: None if self._lease is None else self._lease.fence,
+            connection,
+            credential,
+        )
+
+    def _heard(self, numbered: Numbered) -> None:
+        if numbered.event.kind is EventKind.FLAGGING:
+            self._watching.nudge()
+
+    async def _in_thread(self, judging: Callable[[], Judged]) -> Judged:
+        """Judge a large mail off the reactor's thread."""
+        return await deferToThreadPool(self.reactor, self.reactor.getThreadPool(), judging)
