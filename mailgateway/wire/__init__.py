@@ -1,8 +1,8 @@
 """Mail dialogues without input or output: bytes in, events out, and back.
 
-What stands here knows the protocols and their many dialects, and nothing of sockets, clocks or databases: whoever
-holds the connection hands in what came and sends what it is given.  A breach by the peer is an error of
-``mailgateway.errors``; a breach by us is a ``Misuse``, which nobody catches.
+What stands here knows the protocols and their many dialects, and nothing of sockets, clocks or databases:
+whoever holds the connection hands in what came and sends what it is given.  A breach by the peer is an
+error of ``mailgateway.errors``; a breach by us is a ``Misuse``, which nobody catches.
 """
 
 

@@ -1,0 +1,182 @@
+"""What a FETCH response says of one message (RFC 3501 section 7.4.2).
+
+Only the items that we ask for are understood; others are read over, whatever they hold.  Sequence numbers are
+dropped here, since an EXPUNGE may shift them between any two responses: a message is known by its UID alone.
+
+There are two readers that agree on every frame which the first one takes: one regular expression for the
+shape that servers nearly always use for header fields, and the patient reader for everything else.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
+
+from attrs import field, frozen
+
+from mailgateway.wire.imap_lexer import Atom, Frame, Malformed, Reader, Value
+from mailgateway.wire.uid_set import MAX_UID
+
+
+@frozen
+class Fetched:
+    """One FETCH response; None stands for what it does not hold (or holds as NIL)."""
+
+    uid: int | None = None
+    size: int | None = None
+    """RFC822.SIZE in octets; servers are known to tell wrong sizes."""
+    internal_date: bytes | None = None
+    flags: tuple[bytes, ...] | None = None
+    header: bytes | None = field(default=None, repr=False)
+    """``BODY[HEADER]`` or ``BODY[HEADER.FIELDS (...)]``."""
+    body: bytes | None = field(default=None, repr=False)
+    """``BODY[]``, from its first octet on."""
+
+
+@frozen
+class Unreadable:
+    """A response whose words make no sense; the ones before and after it are fine.
+
+    ``keyword`` is the kind of response (``FETCH``, ``SEARCH``); ``uid`` the message's, if it was readable.
+    """
+
+    keyword: bytes
+    uid: int | None
+    reason: str
+
+
+_USUAL = re.compile(
+    rb"\* \d{1,10} FETCH \("
+    rb"(?:(?:UID (\d{1,10})|RFC822\.SIZE (\d{1,10})|INTERNALDATE \"([^\"\\]*+)\"|FLAGS \(([^()\"{}]*+)\)) )*+"
+    rb"BODY\[HEADER\.FIELDS \([^()\"{}\[\]]*+\)\] \{\d++\}\Z"
+)
+_FETCH = re.compile(rb"[\0 ]*\* +\d+ +FETCH *(?=\()", re.IGNORECASE)
+_UID = re.compile(rb"[( ]UID +(\d{1,10})[ )]", re.IGNORECASE)
+_OPEN, _CLOSE = b"()"
+
+
+def parse_fetch(frame: Frame) -> Fetched | Unreadable | None:
+    """The message that a frame speaks of; None if it is no FETCH response."""
+    usual = parse_usual(frame)
+    return parse_any(frame) if usual is None else usual
+
+
+def parse_usual(frame: Frame) -> Fetched | None:
+    """The fast way, for the usual answer to a request for header fields; None for any other shape."""
+    if len(frame) != 3 or frame[2] != b")":
+        return None
+    match = _USUAL.match(frame[0])
+    if match is None:
+        return None
+    uid, size, date, flags = match.groups()
+    if uid is None or not 0 < (number := int(uid)) <= MAX_UID:
+        return None
+    return Fetched(
+        number,
+        None if size is None else int(size),
+        date,
+        None if flags is None else tuple(flags.split()),
+        frame[1],
+    )
+
+
+def parse_any(frame: Frame) -> Fetched | Unreadable | None:
+    """The patient way: any order, any spelling, and items that nobody asked for."""
+    start = _FETCH.match(frame[0])
+    if start is None:
+        return None
+    reader = Reader(frame, start.end())
+    uid: int | None = None
+    size: int | None = None
+    date: bytes | None = None
+    flags: tuple[bytes, ...] | None = None
+    header: bytes | None = None
+    body: bytes | None = None
+    try:
+        reader.takes(_OPEN)
+        while not reader.takes(_CLOSE):
+            name, section, origin = reader.name(), reader.section(), reader.origin()
+            value = reader.value()
+            match name:
+                case b"UID":
+                    uid = _uid(value)
+                case b"RFC822.SIZE":
+                    size = int(value) if isinstance(value, Atom) and value.isdigit() else None
+                case b"INTERNALDATE":
+                    date = _text(value)
+                case b"FLAGS":
+                    flags = _flags(value)
+                case b"BODY" if section == b"" and not origin:
+                    body = _text(value)
+                case b"BODY" if section is not None and section.partition(b" ")[0] in _HEADERS:
+                    header = _text(value)
+                case _:
+                    pass
+        if not reader.at_end():
+            raise Malformed("more after the end of the items")
+    except Malformed as error:
+        return Unreadable(b"FETCH", uid or _guess(frame), str(error))
+    return Fetched(uid, size, date, flags, header, body)
+
+
+_HEADERS = frozenset({b"HEADER", b"HEADER.FIELDS", b"HEADER.FIELDS.NOT"})
+
+
+def _uid(value: Value) -> int:
+    """A UID, which everything else hangs on."""
+    if not isinstance(value, Atom) or not value.isdigit() or len(value) > 10:
+        raise Malformed("the UID is no number")
+    uid = int(value)
+    if not 0 < uid <= MAX_UID:
+        raise Malformed("the UID is out of range")
+    return uid
+
+
+def _text(value: Value) -> bytes | None:
+    """A string or NIL."""
+    if isinstance(value, tuple):
+        raise Malformed("a list where a string belongs")
+    return value
+
+
+def _flags(value: Value) -> tuple[bytes, ...]:
+    """The flags of a message."""
+    if not isinstance(value, tuple):
+        raise Malformed("FLAGS is no list")
+    return tuple(bytes(flag) for flag in value if isinstance(flag, bytes))
+
+
+def _guess(frame: Frame) -> int | None:
+    """The UID of a message whose items cannot be read, if it stands before anything that a sender wrote."""
+    found = _UID.search(frame[0].partition(b'"')[0])
+    return int(found.group(1)) if found else None
+
+
+_MONTHS = {
+    name: number for number, name in enumerate(b"jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)
+}
+_DATE = re.compile(rb" ?(\d{1,2})-(\w{3})-(\d{4}) (\d\d):(\d\d):(\d\d)(?: ([+-])(\d\d)(\d\d))?")
+
+
+def parse_internal_date(text: bytes | None) -> datetime | None:
+    """The aware time that an INTERNALDATE tells (RFC 3501, ``date-time``); None if it tells none.
+
+    A time without a zone counts as UTC.
+    """
+    match = _DATE.fullmatch(text) if text is not None else None
+    if match is None:
+        return None
+    day, month, year, hour, minute, second, sign, hours, minutes = match.groups()
+    try:
+        zone = UTC if sign is None else _zone(sign, hours, minutes)
+        return datetime(
+            int(year), _MONTHS[month.lower()], int(day), int(hour), int(minute), int(second), tzinfo=zone
+        )
+    except (ValueError, KeyError):
+        return None
+
+
+@lru_cache(maxsize=64)
+def _zone(sign: bytes, hours: bytes, minutes: bytes) -> timezone:
+    """The zone of an offset; mails of one mailbox have few."""
+    offset = timedelta(hours=int(hours), minutes=int(minutes))
+    return timezone(-offset if sign == b"-" else offset)
