@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+import mailgateway
+
 VERBS = {
     "demo": ("demo", "Show the main job on an embedded mailbox, in seconds."),
     "status": ("status", "Say what the service does, and what it waits for."),
@@ -42,6 +44,14 @@ class Verbs(click.Group):
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, or say which one was meant."""
+        if args[0] not in VERBS and not args[0].startswith("-"):
+            raise click.NoSuchCommand(args[0], possibilities=VERBS, ctx=ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of verbs without importing them."""
         with formatter.section("Verbs"):
@@ -50,9 +60,7 @@ class Verbs(click.Group):
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from mailgateway import __version__  # noqa: PLC0415 - only here
-
-        click.echo(f"mailgateway {__version__}")
+        click.echo(f"mailgateway {mailgateway.__version__}")
         ctx.exit()
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from mailgateway.client import Base, Client
-from mailgateway.settings import Settings, load
+from mailgateway.errors import ConfigError
+from mailgateway.settings import Settings, config_path, load
 
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}  # noqa: S104 - compared, not bound
 
@@ -15,6 +16,15 @@ EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}  # noqa: S104 
 def settings_of(config: str | None) -> Settings:
     """Read the settings; what only the service may read is not looked at."""
     return load(config, os.environ, check_files=False)
+
+
+def found_settings(config: str | None) -> Settings | None:
+    """Read the settings if there are any; wrong ones, and named ones that are missing, are still an error."""
+    try:
+        config_path(config, os.environ)
+    except ConfigError:
+        return None
+    return settings_of(config)
 
 
 def base_of_settings(settings: Settings) -> Base:

@@ -81,9 +81,9 @@ def parse(
     reading = Reading(environ, source.parent if source else Path(), host_name)
     whole = overlaid(mapping, environ, ENVIRONMENT_PREFIX)
     known = [*SECTIONS, "accounts", "oauth", "keys"]
-    for section in whole:
+    for section, value in whole.items():
         if section not in known:
-            reading.unknown("", str(section), known)
+            reading.unknown("", str(section), value, known)
     daemon = _section(Daemon, whole, reading)
     device = _section(Device, whole, reading)
     people = _people(_section(People, whole, reading), reading)
@@ -200,7 +200,7 @@ def _account(tag: str, table: Mapping[str, object], reading: Reading) -> Account
         if key in known:
             own[key] = value
         elif key not in {"imap", "smtp"}:
-            reading.unknown(path, str(key), [*known, "imap", "smtp"])
+            reading.unknown(path, str(key), value, [*known, "imap", "smtp"])
     account = read(AccountTable, own, path, reading)
     imap = read(ServerTable, table.get("imap", {}), f"{path}.imap", reading)
     smtp = read(ServerTable, table.get("smtp", {}), f"{path}.smtp", reading)

@@ -58,7 +58,7 @@ class Reading:
         """Note a problem and go on."""
         self.problems.append(Problem(path, message))
 
-    def unknown(self, path: str, key: str, known: Iterable[str]) -> None:
+    def unknown(self, path: str, key: str, value: object, known: Iterable[str]) -> None:
         """Note a key that nobody reads, with the nearest one that somebody does."""
         import difflib  # noqa: PLC0415 - costs a start that right settings need not pay
 
@@ -68,7 +68,7 @@ class Reading:
             hint = f"did you mean `{near[0]}`?"
         else:
             hint = f"known here: {', '.join(known)}" if known else "nothing is known here"
-        self.wrong(joined(path, shown(key)), f"is not a setting; {hint}")
+        self.wrong(joined(path, shown(key)), f"is not a setting; {hint}{_origin(value)}")
 
 
 REQUIRED = object()
@@ -96,6 +96,11 @@ def joined(path: str, key: str) -> str:
 def shown(key: str) -> str:
     """A key as it may stand in a message: bare where TOML allows it, else quoted and cut."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", key) else ascii(key[:64])
+
+
+def _origin(value: object) -> str:
+    """Say from which variable a value came, where it came from one."""
+    return f" (from ${value.variable})" if isinstance(value, Override) else ""
 
 
 def text_of(value: object, _: Reading | None = None) -> str:
@@ -239,9 +244,9 @@ def read(made: type[T], table: object, path: str, reading: Reading) -> T | None:
         return None
     known = {field.name: field for field in fields(made)}
     before = len(reading.problems)
-    for key in table:
+    for key, value in table.items():
         if key not in known:
-            reading.unknown(path, str(key), known)
+            reading.unknown(path, str(key), value, known)
     values: dict[str, object] = {}
     for name, field in known.items():
         kind = kind_of(field.type)
@@ -252,8 +257,7 @@ def read(made: type[T], table: object, path: str, reading: Reading) -> T | None:
             try:
                 values[name] = kind.check(value, reading)
             except Wrong as wrong:
-                source = f" (from ${value.variable})" if isinstance(value, Override) else ""
-                reading.wrong(joined(path, name), f"{wrong}{source}")
+                reading.wrong(joined(path, name), f"{wrong}{_origin(value)}")
         else:
             reading.wrong(joined(path, name), "is missing")
     return made(**values) if len(reading.problems) == before else None
