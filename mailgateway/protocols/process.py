@@ -8,11 +8,12 @@ prints is never shown anywhere: its output is the secret, and its complaints may
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import PurePath
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
-from twisted.internet.error import ProcessDone, ProcessExitedAlready
+from twisted.internet.error import ProcessDone, ProcessExitedAlready, ProcessTerminated
 from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
@@ -54,13 +55,14 @@ class _Command(ProcessProtocol):
         """The process is gone and its output is complete."""
         if self._told:
             return
-        if reason.check(ProcessDone):
-            self._told = True
-            self.printed.callback(b"".join(self._output))
-        elif reason.value.signal is not None:
-            self.end(f"was ended by signal {reason.value.signal}")
-        else:
-            self.end(f"ended with status {reason.value.exitCode}")
+        match reason.value:
+            case ProcessDone():
+                self._told = True
+                self.printed.callback(b"".join(self._output))
+            case ProcessTerminated(exitCode=int(status)):
+                self.end(f"ended with status {status}")
+            case _:
+                self.end("was ended by a signal")
 
     def end(self, why: str) -> None:
         """Give it up."""
@@ -71,10 +73,8 @@ class _Command(ProcessProtocol):
     def _kill(self) -> None:
         """Kill it, and let go of its output, which a child that it left behind may hold open."""
         self._told = True
-        try:
+        with suppress(ProcessExitedAlready):
             self.transport.signalProcess("KILL")
-        except ProcessExitedAlready:
-            pass
         self.transport.loseConnection()
 
 

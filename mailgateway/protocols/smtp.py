@@ -191,9 +191,7 @@ class SmtpConnection(SmtpSession):
         if isinstance(verdict, Accepted):  # a yes to another question than ours
             self.fail(refusal(self.phase, reply))
             return
-        self._conclude(verdict, str(reply))
-        if code == 421:
-            self.refused(code, resp)
+        self._conclude(verdict, str(reply), refusal(self.phase, reply) if code == 421 else None)
 
     def smtpState_data(self, code: int, resp: bytes) -> None:  # noqa: ARG002 - the base's
         """Write the message; an answer before its end can only be a refusal."""
@@ -220,28 +218,34 @@ class SmtpConnection(SmtpSession):
     def _answered_early(self, code: int, resp: bytes) -> None:
         """The server refuses in the middle of the message: there is no way on but to hang up."""
         reply = self.reply(code, resp)
-        verdict = outcome(Phase.BODY, reply)
-        if not isinstance(verdict, Accepted):
-            self._conclude(verdict, str(reply))
-        self.fail(refusal(Phase.BODY, reply))
+        verdict, over = outcome(Phase.BODY, reply), refusal(Phase.BODY, reply)
+        if isinstance(verdict, Accepted):
+            self.fail(over)
+        else:
+            self._conclude(verdict, str(reply), over)
 
     def smtpState_msgSent(self, code: int, resp: bytes) -> None:
         """The answer to the final dot decides for all recipients that were accepted."""
         reply = self.reply(code, resp)
-        self._conclude(outcome(Phase.END, reply), reply.text)
-        if code == 421:
-            self.refused(code, resp)
+        over = refusal(Phase.END, reply) if code == 421 else None
+        self._conclude(outcome(Phase.END, reply), reply.text, over)
 
     # The result.
 
-    def _conclude(self, verdict: Outcome | None, text: str) -> None:
-        """Tell the result; ``verdict`` holds for those recipients of whom no refusal is known."""
+    def _conclude(self, verdict: Outcome | None, text: str, over: PeerError | None = None) -> None:
+        """Tell the result; ``verdict`` holds for those recipients of whom no refusal is known.
+
+        ``over`` ends the connection; it does so first, since the owner may go on at once with the next mail.
+        """
         if verdict is not None:
             self._outcomes = [
                 verdict if known is None or isinstance(known, Accepted) else known for known in self._outcomes
             ]
-        self.wait_idle()
         result, self._result = self._result, None
+        if over is None:
+            self.wait_idle()
+        else:
+            self.fail(over)
         if result is not None:
             result.callback(self._summary(text))
 
@@ -255,7 +259,7 @@ class SmtpConnection(SmtpSession):
         if leaving is not None:
             leaving.callback(None)
         if self._result is not None and self.dot_written:
-            self._conclude(Unclear(error.text), error.text)
+            self._conclude(Unclear(error.text), error.text, error)
         elif self._result is not None:
             result, self._result = self._result, None
             result.errback(error)

@@ -1,0 +1,107 @@
+"""What replies mean: for the mail of one recipient, for the connection, and for the password."""
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from mailgateway.errors import (
+    CommandRefused,
+    LoginRefused,
+    LoginUnavailable,
+    PeerError,
+    ProtocolViolation,
+    Throttled,
+    TlsRefused,
+    Unreachable,
+)
+from mailgateway.wire.esmtp import Reply
+from mailgateway.wire.smtp_outcome import (
+    Accepted,
+    Outcome,
+    Phase,
+    Rejected,
+    TryLater,
+    Unclear,
+    outcome,
+    refusal,
+)
+
+
+class OutcomeTests(SynchronousTestCase):
+    """One recipient's mail."""
+
+    def test_table(self) -> None:
+        """Each kind of reply in each phase."""
+        table: list[tuple[Phase, int, str, type[Outcome]]] = [
+            (Phase.END, 250, "2.0.0 queued as 4F1", Accepted),
+            (Phase.RCPT, 251, "will forward", Accepted),
+            (Phase.RCPT, 252, "cannot verify", Accepted),
+            (Phase.MAIL, 451, "4.3.0 later", TryLater),
+            (Phase.RCPT, 450, "4.2.0 greylisted", TryLater),
+            (Phase.DATA, 421, "too many messages", TryLater),
+            (Phase.END, 452, "4.2.2 full", TryLater),
+            (Phase.RCPT, 550, "5.1.1 unknown", Rejected),
+            (Phase.MAIL, 501, "mail from address must be same as authorization user", Rejected),
+            (Phase.MAIL, 553, "5.7.1 not yours", Rejected),
+            (Phase.END, 554, "5.2.0 SendAsDenied", Rejected),
+            (Phase.MAIL, 552, "5.3.4 too big", Rejected),
+            (Phase.RCPT, 552, "too many recipients", TryLater),
+            (Phase.RCPT, 552, "5.5.3 too many recipients", TryLater),
+            (Phase.RCPT, 552, "5.2.2 mailbox full", Rejected),
+            (Phase.DATA, 503, "5.5.1 bad sequence", TryLater),
+            (Phase.END, 354, "go on", Unclear),
+            (Phase.RCPT, 354, "go on", TryLater),
+        ]
+        for phase, code, text, kind in table:
+            self.assertIsInstance(outcome(phase, Reply(code, text)), kind, (phase, code, text))
+
+    def test_the_reply_is_kept(self) -> None:
+        """Code and text are what the operator reads."""
+        self.assertEqual(outcome(Phase.END, Reply(250, "2.0.0 Q1")), Accepted(250, "2.0.0 Q1"))
+
+
+class RefusalTests(SynchronousTestCase):
+    """The connection and the login."""
+
+    def test_table(self) -> None:
+        """Who has to act, and by which code."""
+        table: list[tuple[Phase, int, str, type[PeerError], str]] = [
+            (Phase.GREETING, 421, "4.3.2 too busy", Throttled, "4.3.2"),
+            (Phase.GREETING, 450, "slow down", Throttled, "450"),
+            (Phase.GREETING, 554, "5.7.1 you are listed", CommandRefused, "5.7.1"),
+            (Phase.EHLO, 421, "", Throttled, "421"),
+            (Phase.EHLO, 502, "no", CommandRefused, "502"),
+            (Phase.STARTTLS, 454, "4.7.0 not now", Unreachable, "4.7.0"),
+            (Phase.STARTTLS, 502, "never", TlsRefused, "502"),
+            (Phase.AUTH, 535, "5.7.8 bad credentials", LoginRefused, "5.7.8"),
+            (Phase.AUTH, 535, "Login Fail. Please enter your authorization code", LoginRefused, "535"),
+            (Phase.AUTH, 534, "5.7.9 application password needed", LoginRefused, "5.7.9"),
+            (Phase.AUTH, 550, "5.7.30 Basic authentication is not supported", LoginRefused, "5.7.30"),
+            (Phase.AUTH, 501, "5.7.0 authentication failed", LoginRefused, "5.7.0"),
+            (Phase.AUTH, 501, "5.5.2 cannot decode", CommandRefused, "5.5.2"),
+            (Phase.AUTH, 504, "unrecognized mechanism", CommandRefused, "504"),
+            (Phase.AUTH, 454, "4.7.0 temporary failure", LoginUnavailable, "4.7.0"),
+            (Phase.AUTH, 451, "internal error", LoginUnavailable, "451"),
+            (Phase.AUTH, 535, "4.7.0 temporary failure", LoginUnavailable, "4.7.0"),
+            (Phase.AUTH, 454, "4.7.0 Too many login attempts", Throttled, "4.7.0"),
+            (Phase.AUTH, 421, "bye", Throttled, "421"),
+            (Phase.AUTH, 250, "what?", ProtocolViolation, "250"),
+            (Phase.MAIL, 530, "5.7.0 authentication required", LoginRefused, "5.7.0"),
+            (Phase.IDLE, 421, "4.4.2 idle for too long", Unreachable, "4.4.2"),
+            (Phase.RSET, 500, "no", CommandRefused, "500"),
+            (Phase.RSET, 354, "no", ProtocolViolation, "354"),
+        ]
+        for phase, code, text, kind, name in table:
+            error = refusal(phase, Reply(code, text))
+            self.assertIs(type(error), kind, (phase, code, text))
+            self.assertEqual(error.code, name, (phase, code, text))
+            self.assertIn(str(code), error.text)
+
+    def test_status_of_a_token(self) -> None:
+        """The error document tells more than the number, and a caller can match on it."""
+        error = refusal(Phase.AUTH, Reply(535, "5.7.3 no"), "invalid_token")
+        self.assertIsInstance(error, LoginRefused)
+        self.assertEqual(error.code, "invalid_token")
+
+    def test_switched_off_by_an_administrator(self) -> None:
+        """No password helps there, so the text says what does."""
+        disabled = Reply(535, "5.7.139 SmtpClientAuthentication is disabled for the Tenant")
+        self.assertIn("administrator", refusal(Phase.AUTH, disabled).text)
