@@ -1,12 +1,12 @@
 """Sessions come, tell about themselves, reserve their one decision, and go."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 from attrs import field, frozen
 
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.mode import Mode
-from mailgateway.domain.question import QuestionEvent, QuestionStatus
+from mailgateway.domain.question import Question, QuestionEvent, QuestionStatus
 from mailgateway.errors import Refusal
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.ids import InstanceId, QuestionId, SessionId
@@ -135,7 +135,8 @@ async def reserve(  # noqa: PLR0917 (who asks, and then the chance)
     question_id = question_id_of(random)
 
     def work(tx: Tx) -> None:
-        outstanding(tx, session)
+        if (found := questions.blocking(tx, session)) is not None:
+            outstanding(found)
         make_room(tx, identity)
         register(tx, identity, session)
         questions.reserve(tx, question_id, session, identity.machine_id)
@@ -159,15 +160,13 @@ def question_id_of(random: bytes) -> QuestionId:
     return QuestionId("q-" + random[:12].hex())
 
 
-def outstanding(tx: Tx, session: SessionId) -> None:
-    """Refuse with ``decision_outstanding`` while the session has a decision, reserved or open."""
-    found = questions.blocking(tx, session)
-    if found is not None:
-        raise Refusal(
-            "decision_outstanding",
-            "this session has a decision outstanding; wait for its answer, or free it (DELETE /register)",
-            {"questionId": found.id},
-        )
+def outstanding(found: Question) -> NoReturn:
+    """Refuse with ``decision_outstanding``: the session has one already."""
+    raise Refusal(
+        "decision_outstanding",
+        "this session has a decision outstanding; wait for its answer, or free it (DELETE /register)",
+        {"questionId": found.id},
+    )
 
 
 def make_room(tx: Tx, identity: Identity) -> None:

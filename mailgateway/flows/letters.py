@@ -1,0 +1,211 @@
+"""From a session's request to a mail that is ready to be queued: all that is slow, before the transaction.
+
+Composing renders Markdown and encodes files, so it happens in a reading transaction, which keeps no writer
+waiting.  Nothing is decided here that another submission could change: a route id that somebody takes
+meanwhile is noticed when the mail is placed.
+"""
+
+import hashlib
+import json
+import mimetypes
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from attrs import field, frozen
+
+from mailgateway.domain.identity import Identity
+from mailgateway.domain.outbox import MailKind
+from mailgateway.errors import Refusal
+from mailgateway.ids import (
+    AccountName,
+    AttachmentId,
+    MessageId,
+    OutboxId,
+    QuestionId,
+    RouteId,
+    SessionId,
+    machine_digest,
+)
+from mailgateway.mail.compose import compose
+from mailgateway.mail.letter import Enclosure, Letter, LetterKind, Who
+from mailgateway.mail.tag import own_message_id
+from mailgateway.store import routes, sessions, threads, uploads
+from mailgateway.store.database import Tx
+
+Mint = Callable[[int], bytes]
+"""So many fresh random bytes."""
+
+ReadUpload = Callable[[str], bytes]
+"""The bytes of an uploaded file, by the path in its row; ``OSError`` when it is gone.
+
+Called on a database thread.
+"""
+
+ATTACHMENTS_LIMIT = 18_000_000
+"""All files of one mail, in octets: encoded they stay below the 25 MB that providers take."""
+
+ANCESTORS = 10
+"""So many of the session's earlier mails are named in References."""
+
+LONG_ROUTES = 4
+
+
+@frozen(kw_only=True)
+class Sender:
+    """The account that sends, and what the settings say about sending.
+
+    ``domain`` is that of the account's address; ``recipient`` the person who is notified; ``tag`` the word
+    in front of the route in a subject; ``budget_per_minute`` bounds notifications.
+    """
+
+    account: AccountName
+    address: str
+    from_name: str
+    domain: str
+    tag: str
+    recipient: str
+    budget_per_minute: int
+    route_ttl: timedelta
+
+
+@frozen(kw_only=True)
+class SendRequest:
+    """What a session wants to say.  ``text`` is Markdown; ``options`` and ``recommendation`` of a decision.
+
+    ``idempotency_key`` names the submission within its session: the same key sends one mail.
+    """
+
+    kind: MailKind
+    session: SessionId
+    subject: str = field(repr=False)
+    text: str = field(repr=False)
+    options: tuple[str, ...] = field(default=(), repr=False)
+    recommendation: str = field(default="", repr=False)
+    attachments: tuple[AttachmentId, ...] = ()
+    idempotency_key: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that is said, in hex: tells whether a repeated key says the same."""
+        content = [
+            self.kind.value,
+            self.subject,
+            self.text,
+            list(self.options),
+            self.recommendation,
+            list(self.attachments),
+        ]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+@frozen
+class Chance:
+    """The random parts of one mail, drawn before its transaction."""
+
+    outbox_id: OutboxId
+    question_id: QuestionId
+    message: bytes
+    routes: tuple[RouteId, ...]
+    """The first has 6 hex digits, the others, for when it is taken, 8."""
+
+    @classmethod
+    def draw(cls, mint: Mint) -> "Chance":
+        """Draw them."""
+        return cls(
+            outbox_id=OutboxId("o-" + mint(12).hex()),
+            question_id=QuestionId("q-" + mint(12).hex()),
+            message=mint(8),
+            routes=tuple(RouteId(mint(size).hex()) for size in (3, *[4] * LONG_ROUTES)),
+        )
+
+
+@frozen(kw_only=True)
+class Ready:
+    """A mail that is composed and waits for its place in the outbox."""
+
+    outbox_id: OutboxId
+    question_id: QuestionId
+    route_id: RouteId
+    message_id: MessageId
+    subject: str = field(repr=False)
+    raw: bytes = field(repr=False)
+    text: str = field(repr=False)
+    expires_at: datetime
+
+
+def prepare(  # noqa: PLR0917 (who, as what, and what: each once)
+    tx: Tx,
+    identity: Identity,
+    sender: Sender,
+    request: SendRequest,
+    chance: Chance,
+    read_upload: ReadUpload,
+) -> Ready:
+    """Compose the mail; refuses attachments that are not there (``unknown``) or too much (``too_large``)."""
+    route_id = next((each for each in chance.routes if not routes.taken(tx, each)), chance.routes[-1])
+    message_id = own_message_id(route_id, chance.message, machine_digest(identity.machine_id), sender.domain)
+    before = threads.of_session(tx, request.session, sender.recipient, ANCESTORS)
+    expires_at = tx.now + sender.route_ttl
+    composed = compose(
+        Letter(
+            kind=LetterKind(request.kind.value),
+            sender_address=sender.address,
+            sender_name=sender.from_name,
+            recipient=sender.recipient,
+            tag=sender.tag,
+            route=route_id,
+            subject=request.subject,
+            text=request.text,
+            message_id=message_id,
+            date=tx.now.replace(microsecond=0),
+            instance=identity.instance,
+            outbox_id=chance.outbox_id,
+            who=_who(tx, identity, request.session),
+            options=request.options,
+            recommendation=request.recommendation or None,
+            in_reply_to=before[-1] if before else None,
+            references=before,
+            attachments=_enclosures(tx, request, read_upload),
+            expires_at=expires_at,
+        )
+    )
+    return Ready(
+        outbox_id=chance.outbox_id,
+        question_id=chance.question_id,
+        route_id=route_id,
+        message_id=message_id,
+        subject=composed.subject,
+        raw=composed.raw,
+        text=composed.text,
+        expires_at=expires_at,
+    )
+
+
+def _who(tx: Tx, identity: Identity, session_id: SessionId) -> Who:
+    session = sessions.find(tx, session_id)
+    if session is None:
+        return Who(device=identity.name)
+    return Who(title=session.title, project=session.project, branch=session.branch, device=identity.name)
+
+
+def _enclosures(tx: Tx, request: SendRequest, read_upload: ReadUpload) -> tuple[Enclosure, ...]:
+    found = []
+    for attachment in dict.fromkeys(request.attachments):
+        upload = uploads.find(tx, attachment, request.session)
+        if upload is None:
+            raise Refusal(
+                "unknown",
+                f"this session has no uploaded file {attachment}; it is kept for an hour: upload again",
+            )
+        found.append(upload)
+    if sum(upload.size for upload in found) > ATTACHMENTS_LIMIT:
+        raise Refusal("too_large", f"the files of one mail may have {ATTACHMENTS_LIMIT} bytes together")
+    enclosures = []
+    for upload in found:
+        try:
+            data = read_upload(upload.path)
+        except OSError:
+            raise Refusal("unknown", f"the uploaded file {upload.id} is gone; upload it again") from None
+        guessed = mimetypes.guess_type(upload.filename)[0]
+        enclosures.append(Enclosure(upload.filename, guessed or "application/octet-stream", data))
+    return tuple(enclosures)

@@ -1,0 +1,121 @@
+"""The settled event: a session's turn is over, and a person is told when it stays so.
+
+It waits in the database, so that a restart loses none.  A newer one replaces it, a ``working`` ping cancels
+it.  When its time has come, it leaves the table in the transaction that queues its mail: never two mails,
+never none.
+"""
+
+from datetime import datetime, timedelta
+
+from mailgateway.domain.identity import Identity
+from mailgateway.domain.mode import Mode
+from mailgateway.domain.outbox import MailKind
+from mailgateway.errors import StaleWrite
+from mailgateway.flows.bell import Bell, Event, EventKind
+from mailgateway.flows.letters import Chance, Mint, Ready, Sender, SendRequest, prepare
+from mailgateway.flows.sessions import register
+from mailgateway.flows.submit import Submitted, place, rings
+from mailgateway.ids import InstanceId, OutboxId, SessionId
+from mailgateway.store import modes, sessions, settles
+from mailgateway.store.database import Database, Tx
+from mailgateway.store.settles import Settle
+
+SUBJECT_LIMIT = 80
+
+AT_ONCE = 100
+"""So many are sent in one go."""
+
+
+async def note(  # noqa: PLR0917 (who asks, and then what is said)
+    database: Database,
+    bell: Bell,
+    identity: Identity,
+    session: SessionId,
+    instance: InstanceId,
+    summary: str,
+    aborted: bool,
+    *,
+    delay: timedelta,
+    on_aborted: bool = False,
+) -> None:
+    """The session's turn is over; mail ``summary`` (Markdown) after ``delay``, unless it works again.
+
+    It replaces the one that waits.  An aborted turn is not mailed unless ``on_aborted``, and it still takes
+    away the one that waited, which it has made untrue.
+    """
+
+    def work(tx: Tx) -> None:
+        register(tx, identity, session)
+        if aborted and not on_aborted:
+            settles.cancel(tx, session)
+        else:
+            settles.put(tx, Settle(session, instance, summary, aborted, tx.now + delay))
+
+    await database.run(work)
+    bell.ring(Event(EventKind.SETTLE, session, session))
+
+
+async def due(
+    database: Database, bell: Bell, identity: Identity, sender: Sender, *, mint: Mint
+) -> tuple[OutboxId, ...]:
+    """Queue the mail of each settle whose time has come; the outbox ids.
+
+    While the mode is off they are forgotten: by the time it is on again, they are no news.
+    """
+    waiting = await database.read(lambda tx: settles.due(tx, identity.machine_id, AT_ONCE))
+    sent = []
+    for settle in waiting:
+        outbox_id = await _send(database, bell, identity, sender, settle, Chance.draw(mint))
+        if outbox_id is not None:
+            sent.append(outbox_id)
+    return tuple(sent)
+
+
+async def next_due(database: Database, identity: Identity) -> datetime | None:
+    """When the next settle of this machine is due; ``None``: none waits."""
+    return await database.read(lambda tx: settles.next_due(tx, identity.machine_id))
+
+
+async def _send(  # noqa: PLR0917 (all that due has, the settle, and the chance)
+    database: Database, bell: Bell, identity: Identity, sender: Sender, settle: Settle, chance: Chance
+) -> OutboxId | None:
+    """Turn one settle into its mail; ``None`` when there is nothing to send any more."""
+
+    def compose(tx: Tx) -> tuple[SendRequest, Ready]:
+        request = SendRequest(
+            kind=MailKind.SETTLE,
+            session=settle.session_id,
+            subject=_subject(tx, settle),
+            text=settle.summary,
+        )
+        return request, prepare(tx, identity, sender, request, chance, _no_uploads)
+
+    request, ready = await database.read(compose)
+
+    def work(tx: Tx) -> Submitted | None:
+        if not settles.take(tx, settle) or modes.current(tx, identity.machine_id) is Mode.OFF:
+            return None
+        return place(tx, identity, sender, request, ready)
+
+    try:
+        submitted = await database.run(work)
+    except StaleWrite:
+        return None  # rolled back: the settle still waits, and the next round draws another route id
+    if submitted is None:
+        return None
+    bell.ring(*rings(submitted, request))
+    return submitted.outbox_id
+
+
+def _no_uploads(path: str) -> bytes:
+    raise FileNotFoundError(path)
+
+
+def _subject(tx: Tx, settle: Settle) -> str:
+    """What is over: the session's title, else the first line of the summary."""
+    session = sessions.find(tx, settle.session_id)
+    title = session.title if session is not None else ""
+    lines = [line.strip(" #*_`") for line in settle.summary.splitlines()]
+    what = title or next((line for line in lines if line), "the turn is over")
+    word = "Stopped" if settle.aborted else "Done"
+    return f"{word}: {what if len(what) <= SUBJECT_LIMIT else what[: SUBJECT_LIMIT - 1] + '…'}"
