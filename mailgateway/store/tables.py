@@ -216,7 +216,8 @@ envelope = Table(
     Column("question_id", String(32), nullable=False, server_default=""),
     Column("choice", Text),
     Column("note", Text),
-    Index("envelope_open", "session_id", "state"),
+    Index("envelope_open", "session_id", "state", "number"),
+    Index("envelope_waiting", "state", "number"),
     Index("envelope_place", "account", "folder", "uid_validity", "uid"),
 )
 

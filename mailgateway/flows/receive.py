@@ -1,0 +1,335 @@
+"""Filing what a window of a folder brought: one transaction for the mails, their envelopes and the cursor.
+
+The cursor moves only here, with everything below it filed or refused, so that a crash repeats a window and
+never skips one.  Repeating is harmless: a mail is known by its place, and where the server has numbered the
+folder anew, by the digest of its bytes; then its envelope keeps its id, claim and journal and only learns the
+new place.  A stranger's mail leaves no row.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from attrs import Factory, define, evolve, field, frozen
+
+from mailgateway.domain.choice import parse_choice
+from mailgateway.domain.envelope import Envelope, Source
+from mailgateway.domain.identity import Identity
+from mailgateway.domain.judge import Judged
+from mailgateway.domain.question import Answered
+from mailgateway.errors import StaleWrite
+from mailgateway.flows.bell import Bell, Event, EventKind
+from mailgateway.flows.folders import advance, renumbering, space
+from mailgateway.flows.resolve import resolve
+from mailgateway.flows.sort import Deliver, Mail, Rules, Turned, sender_and_subject, sort
+from mailgateway.ids import AccountName, EnvelopeId, envelope_id_of_mail
+from mailgateway.mail.own import Own
+from mailgateway.mail.verdict import Verdict
+from mailgateway.store import attachments, cursors, envelopes, fates, flagging, leases, questions, sources
+from mailgateway.store.cursors import Cursor
+from mailgateway.store.database import Database, Tx
+from mailgateway.store.fates import Fate
+from mailgateway.store.sources import Filed
+
+DELIVERED = "delivered"
+"""The verdict of a fate that ended well."""
+
+NOTICES = 20
+"""Open notices from mails that one session holds at most."""
+
+STEPS: Mapping[Verdict, str] = {
+    Verdict.OWN_MAIL: "loop",
+    Verdict.AUTOMATIC: "automatic",
+    Verdict.BOUNCE: "automatic",
+    Verdict.NOT_ALLOWED: "sender",
+    Verdict.UNAUTHENTICATED: "authentication",
+    Verdict.FORGED: "authentication",
+    Verdict.PROOF_REQUIRED: "authentication",
+    Verdict.NO_TOKEN: "routing",
+    Verdict.EXPIRED_TOKEN: "routing",
+    Verdict.AMBIGUOUS: "routing",
+    Verdict.OTHER_DEVICE: "routing",
+    Verdict.EMPTY: "words",
+    Verdict.TOO_LARGE: "reading",
+    Verdict.MALFORMED: "reading",
+    Verdict.DUPLICATE: "filing",
+}
+"""Where the way of a refused mail ended."""
+
+
+@frozen
+class Examined:
+    """One candidate of a scan, judged by its bytes; ``received_at`` is its INTERNALDATE, ``size`` in octets.
+
+    ``raw_sha256`` is the hex digest of the bytes by which the mail is known again; ``""`` knows nothing.
+    """
+
+    uid: int
+    received_at: datetime
+    size: int
+    raw_sha256: str
+    judged: Judged = field(repr=False)
+
+
+@frozen
+class Window:
+    """Which part of which folder was examined: everything up to UID ``through``.
+
+    ``fence`` is that of the folder's lease, ``None`` where there is none.  In the numbering of the cursor
+    the cursor comes to stand at ``through``; in a new one it stays until ``folders.finish_renumbering``.
+    """
+
+    account: AccountName
+    folder: str
+    uid_validity: int
+    through: int
+    fence: int | None
+
+    @property
+    def resource(self) -> str:
+        """The name of the folder's lease."""
+        return folder_resource(self.account, self.folder)
+
+
+@frozen
+class Received:
+    """What became of a window: envelopes filed for sessions, and the others by verdict."""
+
+    routed: int = 0
+    refused: Mapping[str, int] = Factory(dict)
+    envelopes: tuple[EnvelopeId, ...] = ()
+
+
+def folder_resource(account: AccountName, folder: str) -> str:
+    """The name under which the watching of a folder is leased."""
+    return f"folder:{account}/{folder}"
+
+
+async def receive(
+    database: Database,
+    bell: Bell,
+    identity: Identity,
+    window: Window,
+    mails: Sequence[Examined],
+    own: Own,
+    *,
+    route_ttl: timedelta,  # noqa: ARG001 (part of the contract: filing depends on nothing but the rows' own times)
+    token_key: str | None = None,
+    header_threading: bool = True,
+) -> Received:
+    """File the mails of one window and move the cursor, in one transaction, also when there are none.
+
+    ``token_key`` is the text of the key that signed tokens are verified with; ``None``: none is believed.
+    ``header_threading`` off disables routing by the reply chain.  Raises ``StaleWrite`` when the folder's
+    lease was taken by another machine; then nothing was filed.
+    """
+    rules = Rules(identity, own, token_key, header_threading)
+
+    def work(tx: Tx) -> tuple[Received, tuple[Event, ...]]:
+        filing = _Filing.begin(tx, rules, window, mails)
+        for mail in sorted(mails, key=lambda each: each.uid):
+            filing.file(mail)
+        return filing.finish()
+
+    received, events = await database.run(work)
+    bell.ring(*events)
+    return received
+
+
+@define(eq=False)
+class _Filing:
+    """One transaction's work on a window."""
+
+    tx: Tx
+    rules: Rules
+    window: Window
+    cursor: Cursor | None
+    numbering: int
+    known: set[int]
+    """UIDs of this window that were filed before."""
+    digests: dict[str, list[Filed]]
+    """Known mails with the bytes of mails of this window."""
+    filed: list[EnvelopeId] = field(factory=list)
+    routed: int = 0
+    refused: Counter[str] = field(factory=Counter)
+    events: list[Event] = field(factory=list)
+    told: bool = False
+
+    @classmethod
+    def begin(cls, tx: Tx, rules: Rules, window: Window, mails: Sequence[Examined]) -> "_Filing":
+        """Check that the folder is still ours, and look up what is known of these mails."""
+        if window.fence is not None and leases.fence(tx, window.resource) != window.fence:
+            raise StaleWrite(f"the lease of {window.resource} was taken by another machine")
+        cursor = cursors.find(tx, window.account, window.folder)
+        numbering = space(cursor, window.uid_validity)
+        uids = [mail.uid for mail in mails]
+        return cls(
+            tx,
+            rules,
+            window,
+            cursor,
+            numbering,
+            sources.known_uids(tx, window.account, window.folder, numbering, uids),
+            sources.by_digest(tx, [mail.raw_sha256 for mail in mails]),
+        )
+
+    def file(self, mail: Examined) -> None:
+        """File, rebind, or refuse one mail."""
+        if mail.uid in self.known:
+            return
+        place = Source(self.window.account, self.window.folder, self.numbering, mail.uid)
+        match self._known_again(mail):
+            case None:
+                pass
+            case Filed() as before if self._renumbered(before):
+                self._rebind(before, place)
+                return
+            case Filed() as before:
+                sender, subject = sender_and_subject(mail.judged, self.rules)
+                self._turn(mail, Turned(Verdict.DUPLICATE, True, sender, subject), before.envelope_id)
+                return
+        found = sort(self.tx, self.rules, Mail(self._id(mail, place), place, mail.received_at, mail.judged))
+        match found:
+            case Turned():
+                self._turn(mail, found)
+            case Deliver():
+                if found.verdict is None:
+                    self.routed += 1
+                else:
+                    self.refused[found.verdict] += 1
+                if found.verdict is None or self._may_notice(found.envelope):
+                    self._deliver(mail, place, found)
+            case _:
+                assert_never(found)
+
+    def finish(self) -> tuple[Received, tuple[Event, ...]]:
+        """Move the cursor, unless the folder is being read under new numbers."""
+        if not renumbering(self.cursor, self.numbering):
+            to = Cursor(self.numbering, self.window.through)
+            advance(self.tx, self.window.account, self.window.folder, self.cursor, to)
+        if self.told:
+            fates.prune(self.tx)
+        return Received(self.routed, dict(self.refused), tuple(self.filed)), tuple(self.events)
+
+    # --- known mails ----------------------------------------------------------------------------------
+
+    def _known_again(self, mail: Examined) -> Filed | None:
+        """The mail with these bytes that was filed before, first one that was numbered otherwise."""
+        found = [
+            before
+            for before in self.digests.get(mail.raw_sha256, ())
+            if envelopes.dropped_reason(self.tx, before.envelope_id) != "renumbered"
+        ]
+        # what still has its place in this numbering is the mail itself, and this one its copy
+        here = [before for before in found if not self._renumbered(before)]
+        return next(iter(here or found), None)
+
+    def _renumbered(self, before: Filed) -> bool:
+        place = before.place
+        return (place.account, place.folder) == (self.window.account, self.window.folder) and (
+            place.uid_validity != self.numbering
+        )
+
+    def _rebind(self, before: Filed, place: Source) -> None:
+        sources.rebind(self.tx, before, place)
+        envelopes.rebind(self.tx, before.envelope_id, place)
+        flagging.rebind(self.tx, before.place, place)
+        self._remember(before, evolve(before, place=place))
+
+    def _remember(self, before: Filed | None, now: Filed) -> None:
+        entries = self.digests.setdefault(now.raw_sha256, [])
+        if before is not None:
+            entries.remove(before)
+        if now.raw_sha256:
+            entries.append(now)
+
+    def _id(self, mail: Examined, place: Source) -> EnvelopeId:
+        """The id by the place; another one where reused numbers gave that id to another mail before."""
+        found = envelope_id_of_mail(place.account, place.folder, place.uid_validity, place.uid)
+        while envelopes.exists(self.tx, found):
+            again = hashlib.sha256(f"{found}\0{mail.raw_sha256}".encode()).hexdigest()
+            found = EnvelopeId(f"m-{again[:24]}")
+        return found
+
+    # --- writing --------------------------------------------------------------------------------------
+
+    def _turn(self, mail: Examined, turned: Turned, envelope_id: EnvelopeId | None = None) -> None:
+        self.refused[turned.verdict] += 1
+        if not turned.concerns:
+            return
+        fate = Fate(
+            account=self.window.account,
+            at=self.tx.now,
+            received_at=mail.received_at,
+            from_address=turned.from_address,
+            subject=turned.subject,
+            verdict=turned.verdict,
+            step=STEPS[turned.verdict],
+            envelope_id=envelope_id,
+        )
+        # a folder that is read again under new numbers brings the same refusals again
+        if not (renumbering(self.cursor, self.numbering) and fates.told(self.tx, fate)):
+            self._tell(fate)
+
+    def _deliver(self, mail: Examined, place: Source, found: Deliver) -> None:
+        envelope = self._answer(found)
+        envelopes.add(self.tx, envelope, len(self.filed))
+        attachments.add(self.tx, envelope.id, found.parts)
+        filed = Filed(place, mail.raw_sha256, envelope.id)
+        sources.add(self.tx, filed)
+        self._remember(None, filed)
+        self.filed.append(envelope.id)
+        self.events.append(Event(EventKind.DELIVERY, envelope.id, envelope.session_id))
+        sender, subject = sender_and_subject(mail.judged, self.rules)
+        self._tell(
+            Fate(
+                account=self.window.account,
+                at=self.tx.now,
+                received_at=mail.received_at,
+                from_address=sender,
+                subject=subject,
+                verdict=found.verdict or DELIVERED,
+                step="delivery",
+                envelope_id=envelope.id,
+            )
+        )
+
+    def _answer(self, found: Deliver) -> Envelope:
+        """Answer the question that the mail replies to, if nobody has; else its words are just words."""
+        envelope = found.envelope
+        if found.asked is None:
+            return envelope
+        question = questions.find(self.tx, found.asked.question_id)
+        if question is None:
+            return envelope
+        choice = parse_choice(envelope.body, question.options)
+        resolution = resolve(
+            self.tx,
+            question_id=question.id,
+            expected_revision=found.asked.revision,
+            choice=choice.value if choice else None,
+            note=choice.note or None if choice else None,
+            text=envelope.body,
+            by=envelope.from_address,
+            door="mail",
+            random=hashlib.sha256(envelope.id.encode()).digest(),
+        )
+        if not isinstance(resolution, Answered):
+            return envelope
+        self.events.append(Event(EventKind.QUESTION, question.id, question.session_id))
+        return evolve(
+            envelope,
+            question_id=question.id,
+            choice=choice.value if choice else None,
+            note=choice.note or None if choice else None,
+        )
+
+    def _may_notice(self, envelope: Envelope) -> bool:
+        """Notices come from mails that nobody vouches for, so a session holds a few at most."""
+        return envelopes.count_notices(self.tx, envelope.session_id) < NOTICES
+
+    def _tell(self, fate: Fate) -> None:
+        fates.add(self.tx, fate)
+        self.told = True

@@ -1,0 +1,300 @@
+"""One judged mail against the tables: what it becomes.
+
+Runs inside the transaction of ``receive``.  The mail was judged before by its bytes alone; here come the
+steps that need rows, in the order of trust: the proof of a single mailbox, the route, the typed words.
+Writes nothing.
+"""
+
+from datetime import datetime
+from typing import assert_never
+
+from attrs import evolve, field, frozen
+
+from mailgateway.domain import token
+from mailgateway.domain.envelope import AttachmentInfo, Envelope, EnvelopeKind, Source, Trust
+from mailgateway.domain.identity import Identity
+from mailgateway.domain.judge import BounceOf, FromPerson, Judged, Refused
+from mailgateway.domain.route import Purpose, Route
+from mailgateway.domain.routing import (
+    Ambiguous,
+    Claims,
+    ExpiredToken,
+    Facts,
+    NoToken,
+    OtherDevice,
+    Routed,
+    TokenFact,
+    claims_of,
+    resolve,
+)
+from mailgateway.ids import EnvelopeId, MessageId, QuestionId, machine_digest
+from mailgateway.mail.authenticity import NeedsProof
+from mailgateway.mail.inbound import Inbound
+from mailgateway.mail.own import Own, Proof
+from mailgateway.mail.reply import typed_words
+from mailgateway.mail.sender import OneMailbox
+from mailgateway.mail.tag import strip_tags
+from mailgateway.mail.verdict import Verdict
+from mailgateway.store import machines, routes, sessions, threads
+from mailgateway.store.database import Tx
+from mailgateway.store.threads import Thread
+
+SUBJECT_LIMIT = 500
+"""Characters of a subject that are kept."""
+
+
+@frozen
+class Rules:
+    """What sorting needs beside the rows: who we are, what the settings say."""
+
+    identity: Identity
+    own: Own
+    token_key: str | None = field(repr=False)
+    header_threading: bool = True
+
+
+@frozen
+class Turned:
+    """The mail is not delivered; ``concerns`` says whether it is kept among the fates."""
+
+    verdict: Verdict
+    concerns: bool
+    from_address: str = ""
+    subject: str = field(default="", repr=False)
+
+
+@frozen
+class Asked:
+    """A question, and the revision of it that was mailed."""
+
+    question_id: QuestionId
+    revision: int
+
+
+@frozen
+class Deliver:
+    """The mail becomes an envelope.
+
+    ``asked`` is the question that it may answer; ``verdict`` is set for a notice about a mail that is
+    counted as refused.
+    """
+
+    envelope: Envelope
+    parts: tuple[tuple[AttachmentInfo, bytes], ...] = field(repr=False)
+    asked: Asked | None = None
+    verdict: Verdict | None = None
+
+
+Sorted = Turned | Deliver
+
+
+@frozen
+class Mail:
+    """One judged mail with its place and the id that its envelope would get."""
+
+    id: EnvelopeId
+    place: Source
+    received_at: datetime
+    judged: Judged
+
+
+def sort(tx: Tx, rules: Rules, mail: Mail) -> Sorted:
+    """Decide what a mail becomes; reads rows and writes none."""
+    match mail.judged:
+        case Refused(verdict=Verdict.TOO_LARGE, inbound=Inbound() as inbound) as refused:
+            return _too_large(tx, rules, mail, inbound, refused.address)
+        case Refused(verdict=verdict, inbound=inbound) as refused:
+            concerns = inbound is not None and _concerns(tx, rules, inbound, refused.address)
+            return Turned(verdict, concerns, *sender_and_subject(refused, rules))
+        case BounceOf() as bounce:
+            return _bounce(tx, rules, mail, bounce)
+        case FromPerson() as judged:
+            return _from_person(tx, rules, mail, judged)
+        case _:
+            assert_never(mail.judged)
+
+
+def _from_person(tx: Tx, rules: Rules, mail: Mail, judged: FromPerson) -> Sorted:
+    inbound = judged.inbound
+    known = threads.find(tx, judged.claims.chain)
+
+    def turned(verdict: Verdict) -> Turned:
+        return Turned(verdict, True, judged.sender.address, _subject(inbound, rules))
+
+    match judged.authenticity:
+        case NeedsProof(kind=kind) if not _proven(kind, known, tx.now):
+            return turned(Verdict.PROOF_REQUIRED)
+    match resolve(judged.claims, _facts(tx, rules, judged.claims, known)):
+        case Routed(route=route):
+            pass
+        case NoToken():
+            return turned(Verdict.NO_TOKEN)
+        case ExpiredToken():
+            return turned(Verdict.EXPIRED_TOKEN)
+        case OtherDevice():
+            return turned(Verdict.OTHER_DEVICE)
+        case Ambiguous():
+            return turned(Verdict.AMBIGUOUS)
+        case other:
+            assert_never(other)
+    answered = next((known[each] for each in judged.claims.chain if each in known), None)
+    words = typed_words(inbound, rules.own, answered.sent_text if answered else None)
+    parts = tuple(
+        (AttachmentInfo(f"a{number}", part.filename, part.content_type, len(part.data)), part.data)
+        for number, part in enumerate(inbound.attachments, 1)
+    )
+    if not words.text.strip() and not parts:
+        return turned(Verdict.EMPTY)
+    envelope = evolve(
+        _envelope(tx, mail, route, inbound),
+        kind=EnvelopeKind.USER,
+        trust=Trust.OWNER,
+        subject=_subject(inbound, rules),
+        body=words.text,
+        quoted=words.quoted,
+        from_address=judged.sender.address,
+        from_name=judged.sender.name,
+        attachments=tuple(info for info, _ in parts),
+    )
+    return Deliver(envelope, parts, _asked(route))
+
+
+def _asked(route: Route) -> Asked | None:
+    if route.purpose is not Purpose.QUESTION or route.question_id is None:
+        return None
+    return Asked(route.question_id, route.revision or 1)
+
+
+def _proven(kind: Proof, known: dict[MessageId, Thread], now: datetime) -> bool:
+    match kind:
+        case Proof.THREAD:
+            return any(thread.expires_at > now for thread in known.values())
+        case Proof.SENT_COPY:
+            return False
+        case _:
+            assert_never(kind)
+
+
+def _facts(tx: Tx, rules: Rules, claims: Claims, known: dict[MessageId, Thread]) -> Facts:
+    machine = rules.identity.machine_id
+    found = {each: route for each in claims.routes if (route := routes.find(tx, each)) is not None}
+    return Facts(
+        now=tx.now,
+        machine_id=machine,
+        machine8=machine_digest(machine),
+        routes=found,
+        chain={each: _route_of(thread) for each, thread in known.items()},
+        token=_token(tx, rules, claims.signed),
+        header_threading=rules.header_threading,
+    )
+
+
+def _route_of(thread: Thread) -> Route:
+    """A reply chain lasts as long as both the mail that is answered and its route."""
+    return evolve(thread.route, expires_at=min(thread.expires_at, thread.route.expires_at))
+
+
+def _token(tx: Tx, rules: Rules, signed: str | None) -> TokenFact | None:
+    if signed is None or not rules.token_key:
+        return None
+    devices = [bytes.fromhex(each) for each in sorted(machines.digests(tx, rules.identity.machine_id))]
+    checked = token.verify(signed, rules.token_key, tx.now, devices)
+    match checked:
+        case token.Valid(session_digest=digest):
+            known = sessions.by_digest(tx, digest.hex())
+            return TokenFact(checked, known[0] if len(known) == 1 else None)
+        case token.Expired() | token.OtherDevice() | token.Invalid():
+            return TokenFact(checked)
+        case _:
+            assert_never(checked)
+
+
+# --- notices ----------------------------------------------------------------------------------------------
+
+
+def _too_large(tx: Tx, rules: Rules, mail: Mail, inbound: Inbound, address: str) -> Sorted:
+    """A mail too large to be read: its session is told in our words; nothing of it is believed or shown."""
+    turned = Turned(
+        Verdict.TOO_LARGE, _concerns(tx, rules, inbound, address), address, _subject(inbound, rules)
+    )
+    if address not in rules.own.allowed:
+        return turned
+    claims = claims_of(inbound, rules.own)
+    match resolve(claims, _facts(tx, rules, claims, threads.find(tx, claims.chain))):
+        case Routed(route=route):
+            text = (
+                "A mail came for this session that is too large to be read, so nothing of it was checked. "
+                "It lies in the mailbox; ask for a shorter one."
+            )
+            notice = evolve(_envelope(tx, mail, route, inbound), subject="A mail is too large", body=text)
+            return Deliver(notice, (), verdict=Verdict.TOO_LARGE)
+        case _:
+            return turned
+
+
+def _bounce(tx: Tx, rules: Rules, mail: Mail, bounce: BounceOf) -> Sorted:
+    """A report about a mail of ours: the session that sent it is told in our words."""
+    known = threads.find(tx, bounce.message_ids)
+    alive = [thread for thread in known.values() if thread.expires_at > tx.now]
+    if not bounce.failed or not alive:
+        return Turned(Verdict.BOUNCE, bool(known), *sender_and_subject(bounce, rules))
+    thread = alive[0]
+    text = (
+        "A mail server reports that a mail of this session could not be delivered to its recipient. "
+        "The report cannot be verified."
+    )
+    notice = evolve(
+        _envelope(tx, mail, thread.route, bounce.inbound),
+        subject="A mail could not be delivered",
+        body=text,
+        in_reply_to=thread.message_id,
+    )
+    return Deliver(notice, (), verdict=Verdict.BOUNCE)
+
+
+def sender_and_subject(judged: Judged, rules: Rules) -> tuple[str, str]:
+    """The address in From (``""`` where it cannot be read strictly) and the human subject of a mail."""
+    inbound = judged.inbound
+    if inbound is None:
+        return "", ""
+    sender = inbound.sender
+    return sender.address if isinstance(sender, OneMailbox) else "", _subject(inbound, rules)
+
+
+# --- shared -----------------------------------------------------------------------------------------------
+
+
+def _envelope(tx: Tx, mail: Mail, route: Route, inbound: Inbound) -> Envelope:
+    """What every envelope from a mail has, as an empty notice."""
+    machine = sessions.machine_of(tx, route.session_id) or route.machine_id
+    in_reply_to = inbound.in_reply_to
+    return Envelope(
+        id=mail.id,
+        kind=EnvelopeKind.NOTICE,
+        trust=Trust.SYSTEM,
+        session_id=route.session_id,
+        machine_id=machine,
+        subject="",
+        body="",
+        quoted="",
+        from_address="",
+        from_name="",
+        received_at=mail.received_at,
+        route_id=route.id or None,
+        device=machines.name(tx, machine),
+        source=mail.place,
+        message_id=inbound.message_id or "",
+        in_reply_to=in_reply_to[0] if in_reply_to else "",
+    )
+
+
+def _concerns(tx: Tx, rules: Rules, inbound: Inbound, address: str) -> bool:
+    """Whether a mail is ours to tell about: from an allowed person, or it names a route or a mail of ours."""
+    if address in rules.own.allowed:
+        return True
+    claims = claims_of(inbound, rules.own)
+    return any(routes.taken(tx, each) for each in claims.routes) or bool(threads.find(tx, claims.chain))
+
+
+def _subject(inbound: Inbound, rules: Rules) -> str:
+    return strip_tags(inbound.subject, rules.own.accepted_tags)[:SUBJECT_LIMIT]

@@ -1,0 +1,36 @@
+"""The one kind of INSERT that the two databases spell differently: insert, unless the key is taken.
+
+Both spellings stand side by side here, so that no other module needs to know which database it speaks to.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+from mailgateway.store.database import Tx
+
+
+def insert_or_ignore(tx: Tx, table: Table, values: Mapping[str, Any]) -> bool:
+    """Insert one row unless a unique key of it is taken; whether it was inserted."""
+    match tx.dialect:
+        case "sqlite":
+            result = tx.execute(sqlite.insert(table).on_conflict_do_nothing(), values)
+        case _:
+            result = tx.execute(postgresql.insert(table).on_conflict_do_nothing(), values)
+    return result.rowcount == 1
+
+
+def insert_or_update(tx: Tx, table: Table, keys: Sequence[str], values: Mapping[str, Any]) -> None:
+    """Insert one row; when its primary key (``keys``) is taken, write the other ``values`` into that row."""
+    rest = {name: value for name, value in values.items() if name not in keys}
+    match tx.dialect:
+        case "sqlite":
+            tx.execute(
+                sqlite.insert(table).values(values).on_conflict_do_update(index_elements=keys, set_=rest)
+            )
+        case _:
+            tx.execute(
+                postgresql.insert(table).values(values).on_conflict_do_update(index_elements=keys, set_=rest)
+            )

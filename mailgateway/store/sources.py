@@ -1,0 +1,151 @@
+"""Which mail became which envelope: the memory by which a mail is known again.
+
+One row for each mail that was filed or consumed, under its place; the digest of its bytes knows it again
+when the server has given it another place.  Rows outlive the delivery for as long as a mail may come back.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from attrs import frozen
+from sqlalchemy import bindparam, delete, exists, func, select, update
+
+from mailgateway.domain.envelope import Source
+from mailgateway.ids import AccountName, EnvelopeId
+from mailgateway.store.database import Tx
+from mailgateway.store.insert import insert_or_ignore
+from mailgateway.store.tables import envelope as envelope_table
+from mailgateway.store.tables import source as table
+
+CHUNK = 500
+"""How many keys one statement names at most."""
+
+
+@frozen
+class Filed:
+    """One mail that is known: its place, the digest of its bytes (``""``: not known), its envelope."""
+
+    place: Source
+    raw_sha256: str
+    envelope_id: EnvelopeId
+
+
+_BY_DIGEST = select(table).where(table.c.raw_sha256.in_(bindparam("digests", expanding=True)))
+_KNOWN = select(table.c.uid).where(
+    table.c.account == bindparam("account_"),
+    table.c.folder == bindparam("folder_"),
+    table.c.uid_validity == bindparam("uid_validity_"),
+    table.c.uid.in_(bindparam("uids", expanding=True)),
+)
+
+
+def known_uids(tx: Tx, account: AccountName, folder: str, uid_validity: int, uids: Iterable[int]) -> set[int]:
+    """Those of the UIDs that were filed before."""
+    wanted = list(uids)
+    found: set[int] = set()
+    for start in range(0, len(wanted), CHUNK):
+        found.update(
+            tx.execute(
+                _KNOWN,
+                {
+                    "account_": account,
+                    "folder_": folder,
+                    "uid_validity_": uid_validity,
+                    "uids": wanted[start : start + CHUNK],
+                },
+            ).scalars()
+        )
+    return found
+
+
+def by_digest(tx: Tx, digests: Iterable[str]) -> dict[str, list[Filed]]:
+    """The known mails with these bytes, wherever they lie; the empty digest knows nothing."""
+    wanted = sorted({digest for digest in digests if digest})
+    found: dict[str, list[Filed]] = {}
+    for start in range(0, len(wanted), CHUNK):
+        for row in tx.execute(_BY_DIGEST, {"digests": wanted[start : start + CHUNK]}):
+            filed = Filed(
+                Source(row.account, row.folder, row.uid_validity, row.uid),
+                row.raw_sha256,
+                EnvelopeId(row.envelope_id),
+            )
+            found.setdefault(filed.raw_sha256, []).append(filed)
+    return found
+
+
+def add(tx: Tx, filed: Filed) -> bool:
+    """Remember a mail; whether its place was not taken."""
+    return insert_or_ignore(
+        tx,
+        table,
+        {
+            "account": filed.place.account,
+            "folder": filed.place.folder,
+            "uid_validity": filed.place.uid_validity,
+            "uid": filed.place.uid,
+            "raw_sha256": filed.raw_sha256,
+            "envelope_id": filed.envelope_id,
+            "filed_at": tx.now,
+        },
+    )
+
+
+def rebind(tx: Tx, filed: Filed, place: Source) -> None:
+    """The known mail lies at another place now."""
+    tx.execute(
+        update(table)
+        .where(
+            table.c.account == filed.place.account,
+            table.c.folder == filed.place.folder,
+            table.c.uid_validity == filed.place.uid_validity,
+            table.c.uid == filed.place.uid,
+        )
+        .values(
+            account=place.account,
+            folder=place.folder,
+            uid_validity=place.uid_validity,
+            uid=place.uid,
+        )
+    )
+
+
+def renumber(tx: Tx, account: AccountName, folder: str, old: int, new: int) -> None:
+    """Give all rows of one numbering of a folder another UIDVALIDITY, their UIDs kept."""
+    tx.execute(
+        update(table)
+        .where(table.c.account == account, table.c.folder == folder, table.c.uid_validity == old)
+        .values(uid_validity=new)
+    )
+
+
+def any_filed(tx: Tx, account: AccountName, folder: str) -> bool:
+    """Whether any mail of a folder was ever filed."""
+    return (
+        tx.execute(select(table.c.uid).where(table.c.account == account, table.c.folder == folder).limit(1))
+    ).first() is not None
+
+
+def lowest_uid_validity(tx: Tx, account: AccountName, folder: str) -> int:
+    """The smallest UIDVALIDITY under which mails of a folder are known; 0 when none is."""
+    return (
+        tx.execute(
+            select(func.min(table.c.uid_validity)).where(table.c.account == account, table.c.folder == folder)
+        ).scalar()
+        or 0
+    )
+
+
+def digest_of(tx: Tx, envelope_id: EnvelopeId) -> str:
+    """The digest of the mail behind an envelope; ``""`` when none is known."""
+    return (
+        tx.execute(select(table.c.raw_sha256).where(table.c.envelope_id == envelope_id).limit(1)).scalar()
+        or ""
+    )
+
+
+def prune(tx: Tx, before: datetime) -> int:
+    """Forget mails that were filed before a time and wait for nobody; how many."""
+    waiting = exists().where(
+        envelope_table.c.id == table.c.envelope_id, envelope_table.c.state.in_(("new", "claimed"))
+    )
+    return tx.execute(delete(table).where(table.c.filed_at < before, ~waiting)).rowcount

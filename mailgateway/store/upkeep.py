@@ -1,0 +1,56 @@
+"""What grows is cut back here: old words, old bytes, old memories.
+
+Each function takes the time before which something is old.  Routes are never deleted, since their ids are
+never issued twice; everything else that grows has its end.
+"""
+
+from datetime import datetime
+
+from sqlalchemy import delete, select, update
+
+from mailgateway.domain.outbox import OutboxState
+from mailgateway.domain.question import QuestionStatus
+from mailgateway.ids import QuestionId
+from mailgateway.store.database import Tx
+from mailgateway.store.envelopes import OPEN
+from mailgateway.store.tables import attachment, envelope, journal, outbox, question, thread
+
+LIMIT = 1_000
+"""Rows that are looked at in one go; the rest comes at the next."""
+
+_AT_REST = (OutboxState.SENT.value, OutboxState.FAILED.value, OutboxState.CANCELLED.value)
+
+
+def reservations(tx: Tx, before: datetime) -> tuple[QuestionId, ...]:
+    """Decisions that were reserved before a time and never asked."""
+    return tuple(
+        tx.execute(
+            select(question.c.id)
+            .where(question.c.status == QuestionStatus.RESERVED.value, question.c.created_at < before)
+            .limit(LIMIT)
+        ).scalars()
+    )
+
+
+def prune_sent_bytes(tx: Tx, before: datetime) -> int:
+    """Forget the bytes of mails that came to rest before a time; how many."""
+    return tx.execute(
+        update(outbox)
+        .where(outbox.c.state.in_(_AT_REST), outbox.c.settled_at < before, outbox.c.raw != b"")
+        .values(raw=b"")
+    ).rowcount
+
+
+def prune_threads(tx: Tx, before: datetime) -> int:
+    """Forget threads that expired before a time: replies to them find no way then; how many."""
+    return tx.execute(delete(thread).where(thread.c.expires_at < before)).rowcount
+
+
+def prune_envelopes(tx: Tx, before: datetime) -> int:
+    """Forget envelopes that were settled before a time, and the journal of that time; how many."""
+    old = select(envelope.c.id).where(envelope.c.state.not_in(OPEN), envelope.c.settled_at < before)
+    tx.execute(delete(attachment).where(attachment.c.envelope_id.in_(old)))
+    tx.execute(delete(journal).where(journal.c.acked_at < before))
+    return tx.execute(
+        delete(envelope).where(envelope.c.state.not_in(OPEN), envelope.c.settled_at < before)
+    ).rowcount
