@@ -103,7 +103,6 @@ class SettingsTextTests(SynchronousTestCase):
 
     def test_it_is_toml(self) -> None:
         """Texts with quotes, numbers, lists and truth values survive."""
-
         values = {"a": {"text": 'with "quotes"', "number": 1}, "a.b": {"list": ["x"], "flag": True}}
         read = tomllib.loads(settings_text(values))
         self.assertEqual(read, {"a": {**values["a"], "b": values["a.b"]}})
