@@ -24,8 +24,8 @@ from service_identity import CertificateError, VerificationError
 from service_identity.hazmat import DNS_ID, IPAddress_ID, ServiceID, verify_service_identity
 from service_identity.pyopenssl import extract_patterns
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.defer import TimeoutError as DeferredTimeoutError
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
+from twisted.internet.error import ConnectingCancelledError
 from twisted.internet.error import TimeoutError as ConnectTimeoutError
 from twisted.internet.interfaces import (
     IOpenSSLClientConnectionCreator,
@@ -240,11 +240,16 @@ def dial(reactor: Any, peer: Peer, factory: IProtocolFactory, timeout: float = 3
     if peer.tls is Tls.IMPLICIT:
         endpoint = wrapClientTLS(client_tls(peer), endpoint, reactor)
     connecting: Deferred[IProtocol] = endpoint.connect(factory)
-    connecting.addTimeout(timeout, reactor)
+
+    def too_late(_: object, seconds: float) -> Failure:
+        return Failure(Unreachable(f"no connection to {peer} within {seconds:g} s"))
 
     def explain(reason: Failure) -> Failure:
-        return reason if reason.check(CancelledError) else Failure(failure_of(reason.value, peer))
+        if reason.check(CancelledError, ConnectingCancelledError):
+            return Failure(CancelledError())
+        return Failure(failure_of(reason.value, peer))
 
+    connecting.addTimeout(timeout, reactor, too_late)
     return connecting.addErrback(explain)
 
 
@@ -258,7 +263,7 @@ def failure_of(reason: BaseException | None, peer: Peer) -> PeerError:
             return reason
         case SSL.Error():
             return TlsRefused(f"no TLS with {peer}: {_words(reason)}")
-        case ConnectTimeoutError() | DeferredTimeoutError():
+        case ConnectTimeoutError():
             return Unreachable(f"no connection to {peer} in time")
         case _:
             return Unreachable(f"{peer}: {str(reason).rstrip('.') or type(reason).__name__}")

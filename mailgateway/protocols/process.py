@@ -6,6 +6,7 @@ prints is never shown anywhere: its output is the secret, and its complaints may
 """
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +19,8 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
 from mailgateway.errors import TokenUnavailable
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 OUTPUT_LIMIT: Final = 64 * 1024
 """Bytes that a command may print."""
@@ -84,8 +87,9 @@ async def run_command(
     """Run a command and return the first line that it prints, without its line end.
 
     ``command`` is a list of words, or a line for the shell.  Raises ``TokenUnavailable`` if the command is
-    not found, ends with a status other than 0, prints nothing, more than ``limit`` bytes or something that is
-    not UTF-8, or has not ended after ``seconds``; it is killed then, as it is when the wait is cancelled.
+    not found, ends with a status other than 0, prints nothing, more than ``limit`` bytes or a line that is no
+    plain UTF-8 text, or has not ended after ``seconds``; it is killed then, as it is when the wait is
+    cancelled.
     """
     words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     name = "line of the shell" if isinstance(command, str) else PurePath(words[0]).name if words else ""
@@ -106,4 +110,6 @@ async def run_command(
         raise TokenUnavailable(f"the command {name} printed something that is not UTF-8") from None
     if not line:
         raise TokenUnavailable(f"the command {name} printed nothing")
+    if _CONTROL.search(line):  # colours, for instance, meant for a terminal
+        raise TokenUnavailable(f"the command {name} printed control characters")
     return line
