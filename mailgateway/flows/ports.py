@@ -11,6 +11,17 @@ from typing import Protocol
 from attrs import field, frozen
 
 from mailgateway.ids import AccountName
+from mailgateway.store.database import Database
+
+__all__ = [
+    "AccountStatus",
+    "Database",
+    "FetchedMail",
+    "Mailbox",
+    "ProcessControl",
+    "Reloaded",
+    "ScanSummary",
+]
 
 
 @frozen

@@ -25,7 +25,7 @@ class Timers(Protocol):
     def seconds(self) -> float:
         """Monotonic seconds."""
 
-    def callLater(self, delay: float, call: Callable[..., Any], *args: Any) -> IDelayedCall:  # noqa: N802 (Twisted's name)
+    def callLater(self, delay: float, call: Callable[..., Any], /, *args: Any) -> IDelayedCall:  # noqa: N802 (Twisted's name)
         """Call later."""
 
 

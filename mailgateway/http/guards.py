@@ -6,9 +6,9 @@ Origin learns nothing, not even whether its key is right.  On a unix socket the 
 and any Host will do.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from attrs import define
 from twisted.internet.address import UNIXAddress
@@ -21,12 +21,22 @@ from mailgateway.settings import Settings
 API_VERSION = 1
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-FORWARDING = (b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip")
+FORWARDING = (
+    b"forwarded",
+    b"via",
+    b"x-forwarded-for",
+    b"x-forwarded-host",
+    b"x-forwarded-proto",
+    b"x-real-ip",
+)
 
-MISDIRECTED = Refusal("misdirected", "this is not the host that was asked for; use the address of the settings")
+MISDIRECTED = Refusal(
+    "misdirected", "this is not the host that was asked for; use the address of the settings"
+)
 FORBIDDEN_ORIGIN = Refusal("forbidden_origin", "pages of other sites may not use this service")
 UNAUTHORIZED = Refusal(
-    "unauthorized", "send the key as `Authorization: Bearer <key>`; `mailgateway secret path` says where it is"
+    "unauthorized",
+    "send the key as `Authorization: Bearer <key>`; `mailgateway secret path` says where it is",
 )
 INCOMPATIBLE = Refusal(
     "incompatible",
@@ -85,11 +95,16 @@ class Guards:
         versions = headers.getRawHeaders(b"mailgateway-api")
         if versions and versions != [b"%d" % API_VERSION]:
             return INCOMPATIBLE
+        if b"%" in route:
+            try:
+                unquote_to_bytes(route).decode("utf-8")
+            except UnicodeDecodeError:
+                return NOT_A_PATH
         if not method.isalpha():
             return Refusal("method_not_allowed", "there is no such method")
         return bearer
 
-    def _bearer(self, given: list[bytes]) -> Bearer | None:
+    def _bearer(self, given: Sequence[bytes]) -> Bearer | None:
         scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
         return self._keys().bearer(token.strip()) if scheme.lower() == b"bearer" and token else None
 

@@ -24,7 +24,7 @@ class Bearer:
 
     name: str
     role: Role | None
-    sessions: frozenset[str] = frozenset()
+    sessions: frozenset[SessionId] = frozenset()
 
     def speaks_for(self, session: SessionId | None) -> bool:
         """Whether the bearer may act for this session; ``None`` is an event or a row of no session."""
@@ -46,7 +46,7 @@ class NamedKey:
 
     text: str = field(repr=False)
     role: Role = Role.SESSION
-    sessions: frozenset[str] = frozenset()
+    sessions: frozenset[SessionId] = frozenset()
 
 
 @frozen
@@ -84,7 +84,7 @@ def read_keys(settings: Settings) -> Keys:
         session=secrets.session_key(state_dir),
         person=secrets.person_key(state_dir) if with_person else None,
         named={
-            name: NamedKey(secrets.read_key(key.file), key.role, frozenset(key.sessions))
+            name: NamedKey(secrets.read_key(key.file), key.role, frozenset(map(SessionId, key.sessions)))
             for name, key in settings.keys.items()
         },
     )

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from attrs import define, field
-from twisted.internet.interfaces import IAddress, IDelayedCall, IReactorTime
-from twisted.logger import Logger
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IAddress, IDelayedCall
+from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel, datetimeToString
 from twisted.web.iweb import IRequest
@@ -26,11 +27,10 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request, Site
 
 from mailgateway.errors import Refusal
+from mailgateway.flows.waiting import Timers
 from mailgateway.http.guards import API_VERSION, Guards
 from mailgateway.http.keys import Bearer
 from mailgateway.http.problems import Problem, problem_of
-
-log = Logger()
 
 HEADER_SECONDS = 20.0
 BODY_SECONDS = 60.0
@@ -70,6 +70,7 @@ class Connections:
     waiting: dict["Channel", None] = field(factory=dict, init=False)
     """Those whose next request is not complete, longest waiting first."""
     streams: int = field(default=0, init=False)
+    _emptied: Deferred[None] | None = field(default=None, init=False)
 
     def make_room(self) -> bool:
         """Whether one more may come; it may cost the one that waits longest its place."""
@@ -86,19 +87,38 @@ class Connections:
         """Forget a connection."""
         self.open.discard(channel)
         self.waiting.pop(channel, None)
+        if not self.open and self._emptied is not None:
+            emptied, self._emptied = self._emptied, None
+            emptied.callback(None)
+
+    def emptied(self, timers: Timers, seconds: float) -> Deferred[None]:
+        """Fire when nobody is connected any more; after ``seconds`` whoever is left is cut off."""
+        emptied: Deferred[None] = Deferred()
+        if not self.open:
+            emptied.callback(None)
+            return emptied
+        self._emptied = emptied
+        timer = timers.callLater(seconds, self._cut_off)
+        return emptied.addBoth(lambda _: timer.cancel() if timer.active() else None)
+
+    def _cut_off(self) -> None:
+        for channel in tuple(self.open):
+            channel.abort()
+            self.leave(channel)
 
 
 class Channel(HTTPChannel):
     """One connection, with deadlines for whatever the client has to do."""
 
     site: "LimitedSite"
-    callLater: Callable[..., IDelayedCall]
+    transport: Any  # Twisted's own class is typed as if it had none
+    callLater: Callable[..., IDelayedCall]  # noqa: N815 (Twisted's name)
     _phase = Phase.IDLE
     _deadline: IDelayedCall | None = None
 
     def connectionMade(self) -> None:
         """Give the first request a deadline."""
-        super().connectionMade()
+        HTTPChannel.connectionMade(self)
         self.site.connections.open.add(self)
         self._wait(Phase.IDLE, HEADER_SECONDS)
 
@@ -106,11 +126,11 @@ class Channel(HTTPChannel):
         """Start the clock of a request with its first byte."""
         if self._phase is Phase.IDLE:
             self._wait(Phase.RECEIVING, HEADER_SECONDS)
-        super().dataReceived(data)
+        HTTPChannel.dataReceived(self, data)
 
     def allHeadersReceived(self) -> None:
         """Give the body a deadline of its own."""
-        super().allHeadersReceived()
+        HTTPChannel.allHeadersReceived(self)
         request = self.requests[-1] if self.requests else None
         if self.length != 0 and isinstance(request, LimitedRequest) and self._phase is Phase.RECEIVING:
             self._wait(Phase.RECEIVING, UPLOAD_SECONDS if request.upload else BODY_SECONDS)
@@ -121,7 +141,7 @@ class Channel(HTTPChannel):
             self._phase = Phase.ANSWERING
             self.site.connections.waiting.pop(self, None)
             self._stop_clock()
-        super().allContentReceived()
+        HTTPChannel.allContentReceived(self)
 
     def requestDone(self, request: IRequest) -> None:
         """Wait for the next request, if there may be one."""
@@ -129,23 +149,23 @@ class Channel(HTTPChannel):
             self.persistent = False
         if self.persistent:
             self._wait(Phase.IDLE, IDLE_SECONDS)
-        super().requestDone(request)
+        HTTPChannel.requestDone(self, request)
 
     def loseConnection(self) -> None:
         """Close when all is written, or without that when the client does not read."""
         self._wait(Phase.CLOSING, CLOSING_SECONDS)
-        super().loseConnection()
+        HTTPChannel.loseConnection(self)
 
     def abort(self) -> None:
         """Close now."""
         self._stop_clock()
         self.transport.abortConnection()
 
-    def connectionLost(self, reason: Failure) -> None:
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Give everything back."""
         self._stop_clock()
         self.site.connections.leave(self)
-        super().connectionLost(reason)
+        HTTPChannel.connectionLost(self, reason)
 
     def lineLengthExceeded(self, line: bytes) -> None:  # noqa: ARG002 (Twisted's signature)
         """Refuse a header line of more than 16 kB."""
@@ -201,14 +221,15 @@ class Channel(HTTPChannel):
     def _send100Continue(self) -> None:
         request = self.requests[-1]
         if not (isinstance(request, LimitedRequest) and request.over):
-            super()._send100Continue()
+            HTTPChannel._send100Continue(self)  # noqa: SLF001 (it is ours by inheritance)
 
     def _maybeChooseTransferDecoder(self, header: bytes, data: bytes) -> bool:
         if header == b"Content-Length" and len(data) > 18 and data.isdigit():
             # Python refuses to read endless numbers, which would end in a traceback.
             self.refuse(TOO_LARGE)
             return False
-        return bool(super()._maybeChooseTransferDecoder(header, data))
+        chosen = HTTPChannel._maybeChooseTransferDecoder(self, header, data)  # noqa: SLF001 (as above)
+        return bool(chosen)
 
     def _respondToBadRequestAndDisconnect(self) -> None:
         self.refuse(Problem("malformed", "this is not a request of HTTP/1.1 within our limits"))
@@ -221,7 +242,9 @@ class LimitedRequest(Request):
     """One request: admitted by its header, counted while it comes, stored only when wanted."""
 
     site: "LimitedSite"
-    defaultContentType = b"application/json"
+    channel: Any  # a Channel while connected, then None
+    content: Any
+    defaultContentType = b"application/json"  # noqa: N815 (Twisted's name)
     verdict: Bearer | Refusal
     upload: Path | None = None
     """Where the body is, when the route takes a file."""
@@ -270,28 +293,36 @@ class LimitedRequest(Request):
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
         """Go on when the request is complete, unless it was answered long ago."""
         if not self.over:
-            super().requestReceived(command, path, version)
+            Request.requestReceived(self, command, path, version)
 
     def process(self) -> None:
         """Answer what the guards refused, and hand on the rest."""
         if isinstance(self.verdict, Refusal):
             self.answer_problem(problem_of(self.verdict, ""))
         else:
-            super().process()
+            Request.process(self)
 
     def setHeader(self, name: bytes, value: bytes) -> None:
         """Set a field of the answer's header, except that we do not say which server this is."""
         if name != b"Server":
-            super().setHeader(name, value)
+            Request.setHeader(self, name, value)
 
     def write(self, data: bytes) -> None:
         """Write a part of the answer; the first brings the fields that are on every answer."""
-        if not self.startedWriting:
+        if not self.startedWriting and self.channel is not None:
             for name, value in COMMON_HEADERS:
                 self.responseHeaders.setRawHeaders(name, [value])
-            if self.site is None or self.channel.site.closing:
+            if self.channel.site.closing:
                 self.responseHeaders.setRawHeaders(b"Connection", [b"close"])
-        super().write(data)
+        Request.write(self, data)
+
+    def getRequestHostname(self) -> bytes:
+        """Say who was asked; the guards have looked at the Host field, which routing has no use for."""
+        return b"localhost"
+
+    def is_gone(self) -> bool:
+        """Whether nobody listens any more."""
+        return bool(self._disconnected or self.finished)
 
     def answer_problem(self, problem: Problem) -> None:
         """Answer with a problem, and be done."""
@@ -299,7 +330,7 @@ class LimitedRequest(Request):
         self.setHeader(b"Date", datetimeToString())
         body = self.set_problem(problem)
         self.write(body)
-        self.finish()
+        Request.finish(self)
 
     def set_problem(self, problem: Problem) -> bytes:
         """Set the status and header of a problem; the body that belongs to it."""
@@ -316,7 +347,7 @@ class LimitedRequest(Request):
         error = reason.value
         problem = problem_of(error if isinstance(error, Exception) else Exception(), "the request")
         if self.startedWriting:
-            self.loseConnection()
+            Request.loseConnection(self)
         else:
             self.answer_problem(problem)
 
@@ -324,7 +355,7 @@ class LimitedRequest(Request):
         """Forget a file that nobody will use."""
         if not self._complete():
             self.discard_upload()
-        super().connectionLost(reason)
+        Request.connectionLost(self, reason)
 
     def _complete(self) -> bool:
         return self.args is not None
@@ -346,7 +377,7 @@ class LimitedRequest(Request):
 class LimitedSite(Site):
     """The factory of limited connections; without HTTP/2, access log, sessions, or a clock of its own."""
 
-    protocol = Channel
+    protocol: Any = Channel
     noisy = False
     closing = False
     """Set when the service stops: connections close after the answer they owe."""
@@ -354,13 +385,13 @@ class LimitedSite(Site):
     def __init__(
         self,
         resource: IResource,
-        reactor: IReactorTime,
+        reactor: Any,
         guards: Guards,
         connections: Connections,
         new_upload: Callable[[], tuple[Path, IO[bytes]]],
     ) -> None:
-        super().__init__(
-            resource, LimitedRequest, timeout=None, reactor=reactor, parsePOSTFormSubmission=False
+        Site.__init__(
+            self, resource, LimitedRequest, timeout=None, reactor=reactor, parsePOSTFormSubmission=False
         )
         self.guards = guards
         self.connections = connections
@@ -368,7 +399,7 @@ class LimitedSite(Site):
 
     def buildProtocol(self, addr: IAddress | None) -> Any:
         """Accept a connection when there is room."""
-        return super().buildProtocol(addr) if self.connections.make_room() else None
+        return Site.buildProtocol(self, addr) if self.connections.make_room() else None
 
     def startFactory(self) -> None:
         """Start nothing: Twisted's would wake up every second for a log that we do not write."""

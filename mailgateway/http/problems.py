@@ -97,7 +97,9 @@ def problem_of(error: Exception, asked: str) -> Problem:
                 },
             )
         case StaleWrite():
-            return Problem("stale_write", "somebody else changed this at the same moment; read it and try again")
+            return Problem(
+                "stale_write", "somebody else changed this at the same moment; read it and try again"
+            )
         case StoreError():
             log.error("{asked}: {reason}", asked=asked, reason=str(error))
             return Problem(

@@ -24,8 +24,9 @@ from mailgateway.shapes.answers import (
     Reloaded,
     Sent,
 )
-from mailgateway.shapes.fields import Kind, plain, read, rfc3339, schema, write
+from mailgateway.shapes.fields import Kind, members, plain, read, rfc3339, schema, write
 from mailgateway.shapes.requests import (
+    ClaimantHeaders,
     ClaimRequest,
     EventsQuery,
     HealthQuery,
@@ -47,6 +48,7 @@ __all__ = [
     "AccountState",
     "AttachmentShape",
     "ClaimRequest",
+    "ClaimantHeaders",
     "DeliveryShape",
     "EventsQuery",
     "Fate",
@@ -73,6 +75,7 @@ __all__ = [
     "SettleRequest",
     "TargetRequest",
     "UploadHeaders",
+    "members",
     "parse",
     "plain",
     "printed",

@@ -158,3 +158,10 @@ class UploadHeaders:
 
     x_session_id: Annotated[SessionId, ID, Named("X-Session-Id")]
     x_filename: Annotated[str, line_kind(255, 1), Named("X-Filename")] = field(repr=False)
+
+
+@frozen
+class ClaimantHeaders:
+    """The header field of a fetch: the instance that claimed the delivery."""
+
+    x_instance_id: Annotated[InstanceId, ID, Named("X-Instance-Id")]

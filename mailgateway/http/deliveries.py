@@ -1,0 +1,132 @@
+"""Deliveries: look, wait, claim, give back, ack, and fetch what hangs on them."""
+
+import re
+from urllib.parse import quote
+
+from mailgateway.domain.envelope import Envelope, EnvelopeKind
+from mailgateway.errors import Refusal
+from mailgateway.flows import deliver
+from mailgateway.flows.bell import Event, EventKind
+from mailgateway.flows.waiting import wait_until
+from mailgateway.http import shapes_of
+from mailgateway.http.doors import Doors
+from mailgateway.http.routes import Call, Reply
+from mailgateway.shapes import ClaimantHeaders, Pending, PendingQuery, TargetRequest
+
+SAFE_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,63}/[a-z0-9][a-z0-9.+-]{0,127}", re.ASCII)
+
+
+async def pending(doors: Doors, call: Call) -> Reply:
+    """List what waits, oldest first; with ``wait``, wait until there is something."""
+    asked = call.query(PendingQuery)
+    if asked.session is not None:
+        call.bearer.require(asked.session)
+    kind = None if asked.kind is None else EnvelopeKind(asked.kind)
+
+    def concerns(event: Event) -> bool:
+        if doors.closed or event.kind is EventKind.MODE:
+            return True
+        return event.kind is EventKind.DELIVERY and (
+            asked.session is None or event.session in {None, asked.session}
+        )
+
+    async def look() -> tuple[Envelope, ...]:
+        found = await deliver.pending(doors.database, doors.identity, session=asked.session, kind=kind)
+        return tuple(envelope for envelope in found if call.bearer.speaks_for(envelope.session_id))
+
+    found = await wait_until(
+        doors.reactor,
+        doors.bell,
+        concerns,
+        look,
+        seconds=asked.wait,
+        shared=doors.database.shared,
+        enough=lambda envelopes: bool(envelopes) or doors.closed,
+    )
+    return Reply(Pending(tuple(shapes_of.delivery(envelope) for envelope in found)))
+
+
+async def claim(doors: Doors, call: Call) -> Reply:
+    """Claim a delivery, or renew the claim by repeating it."""
+    asked = call.body(TargetRequest)
+    target = shapes_of.target(asked)
+    await _within_reach(doors, call, target)
+    claimed = await deliver.claim(
+        doors.database, doors.bell, doors.identity, target, shapes_of.claimant(doors.identity, asked)
+    )
+    return Reply(shapes_of.delivery(claimed))
+
+
+async def _within_reach(doors: Doors, call: Call, target: deliver.Target) -> None:
+    """Refuse a key that is bound to sessions when none of them has such a delivery waiting."""
+    for session in call.bearer.sessions:
+        found = await deliver.pending(doors.database, doors.identity, session=session, kind=None)
+        if any(_is_meant(envelope, target) for envelope in found):
+            return
+    if call.bearer.sessions:
+        raise Refusal("not_yours", "no session of this key has such a delivery waiting")
+
+
+def _is_meant(envelope: Envelope, target: deliver.Target) -> bool:
+    if target.id is not None:
+        return envelope.id.startswith(target.id)
+    source = envelope.source
+    return (
+        source is not None
+        and source.uid == target.uid
+        and target.account in {None, source.account}
+        and target.uid_validity in {None, source.uid_validity}
+    )
+
+
+async def release(doors: Doors, call: Call) -> Reply:
+    """Give a claimed delivery back."""
+    asked = call.body(TargetRequest)
+    released = await deliver.release(
+        doors.database,
+        doors.bell,
+        doors.identity,
+        shapes_of.target(asked),
+        shapes_of.claimant(doors.identity, asked),
+    )
+    return Reply(shapes_of.delivery(released))
+
+
+async def ack(doors: Doors, call: Call) -> Reply:
+    """Say that the session has the delivery; the same answer however often."""
+    asked = call.body(TargetRequest)
+    await deliver.ack(
+        doors.database,
+        doors.bell,
+        doors.identity,
+        shapes_of.target(asked),
+        shapes_of.claimant(doors.identity, asked),
+    )
+    return Reply({"acked": True})
+
+
+async def attachment(doors: Doors, call: Call) -> Reply:
+    """Give the bytes of one part to the claimant, never to be shown in place."""
+    asked = call.headers(ClaimantHeaders)
+    info, data = await deliver.attachment(
+        doors.database,
+        doors.identity,
+        call.parameters["id"],
+        call.parameters["aid"],
+        deliver.Claimant(asked.x_instance_id, doors.identity.machine_id),
+    )
+    declared = info.content_type.lower()
+    return Reply(
+        content=data,
+        content_type=declared if SAFE_TYPE.fullmatch(declared) else "application/octet-stream",
+        headers={
+            "Content-Disposition": f"attachment; filename*=UTF-8''{_quoted(info.filename)}",
+            "Content-Security-Policy": "sandbox; default-src 'none'",
+        },
+    )
+
+
+def _quoted(filename: str) -> str:
+    """Write a file name as RFC 8187 wants it, without any path."""
+    name = filename.replace("\\", "/").rpartition("/")[2]
+    return quote(name or "attachment", safe="", errors="replace")

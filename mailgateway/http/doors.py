@@ -1,0 +1,114 @@
+"""Everything that the API needs of the rest, in one value; and the way it ends.
+
+``service`` makes it, the routes read from it.  What it holds beside the given parts is the API's own: who is
+connected, who subscribes, who waits.  When the service stops, nobody is kept waiting: polls answer what there
+is, streams end, connections without a request close at once.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, Protocol, TypeVar
+
+from attrs import define, field
+from twisted.internet.defer import CancelledError, Deferred
+
+from mailgateway.domain.identity import Identity
+from mailgateway.flows.bell import Bell, Event, EventKind
+from mailgateway.flows.ports import Database, ProcessControl
+from mailgateway.flows.submit import Sender
+from mailgateway.flows.waiting import Timers
+from mailgateway.http.keys import Keys
+from mailgateway.http.limits import Connections, LimitedSite
+from mailgateway.settings import Settings
+
+T = TypeVar("T")
+
+LAST_ANSWERS_SECONDS = 2.0
+"""How long connections may take to read their last answer when the service stops."""
+
+
+class Stream(Protocol):
+    """An answer that stays open."""
+
+    def end(self) -> None:
+        """Finish the answer."""
+
+
+@define(eq=False)
+class Doors:
+    """The API's view of the service.
+
+    ``settings``, ``keys`` and ``sender`` are asked at every request, so a reload takes effect at once;
+    ``mint`` gives so many random bytes; ``uploads`` is a directory of ours for files on their way.
+    """
+
+    reactor: Timers
+    database: Database
+    bell: Bell
+    identity: Identity
+    settings: Callable[[], Settings]
+    keys: Callable[[], Keys]
+    control: ProcessControl
+    sender: Callable[[], Sender]
+    uploads: Path
+    mint: Callable[[int], bytes]
+    connections: Connections = field(factory=Connections)
+    streams: set[Stream] = field(factory=set, init=False)
+    requests: Counter[tuple[str, int]] = field(factory=Counter, init=False)
+    """Answers given, by route and status; read by the metrics."""
+    started: str = field(init=False)
+    """Names this run of the service in ids of events: their numbers begin anew with it."""
+    closed: bool = field(default=False, init=False)
+    _sites: list[LimitedSite] = field(factory=list, init=False)
+    _held: set[Deferred[Any]] = field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.started = self.mint(4).hex()
+
+    def add(self, site: LimitedSite) -> None:
+        """Remember a factory that listens for us."""
+        self._sites.append(site)
+
+    async def unless_closed(self, awaited: Deferred[T], otherwise: T) -> T:
+        """What ``awaited`` gives, or ``otherwise`` when the service stops before."""
+        held: Deferred[Any] = awaited
+        self._held.add(held)
+        try:
+            return await awaited
+        except CancelledError:
+            if self.closed:
+                return otherwise
+            raise
+        finally:
+            self._held.discard(held)
+
+    def new_upload(self) -> tuple[Path, IO[bytes]]:
+        """Open a file for a body that comes, readable by us alone."""
+        self.uploads.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.uploads / self.mint(12).hex()
+        stream = path.open("xb+")
+        path.chmod(0o600)
+        return path, stream
+
+    def read_upload(self, path: str) -> bytes:
+        """Read a file that was uploaded, by the path in its row; only files of ours have one."""
+        return (self.uploads / Path(path).name).read_bytes()
+
+    def close(self) -> Deferred[None]:
+        """Let everybody go; fires when nobody is connected any more, after two seconds at the latest.
+
+        Listening is to be stopped before, by whoever listens.
+        """
+        self.closed = True
+        for site in self._sites:
+            site.closing = True
+        for stream in tuple(self.streams):
+            stream.end()
+        self.bell.ring(Event(EventKind.MODE))  # wakes the polls, which see that we are closing
+        for held in tuple(self._held):
+            held.cancel()
+        for channel in tuple(self.connections.open):
+            if channel.is_idle():
+                channel.loseConnection()
+        return self.connections.emptied(self.reactor, LAST_ANSWERS_SECONDS)

@@ -1,0 +1,87 @@
+"""The service itself: health, settings, mail that came in, metrics, and its end."""
+
+from mailgateway import __version__
+from mailgateway.errors import Refusal
+from mailgateway.flows import mode as modes
+from mailgateway.flows.counts import counts
+from mailgateway.flows.fates import fates
+from mailgateway.flows.ports import AccountStatus
+from mailgateway.http import shapes_of
+from mailgateway.http.doors import Doors
+from mailgateway.http.guards import API_VERSION, is_local
+from mailgateway.http.routes import Call, Reply
+from mailgateway.shapes import Fates, Health, HealthQuery, InboundQuery
+
+CAPABILITIES = ("attachments", "decisions", "events", "notifications", "settle")
+"""What a client may count on beside the version."""
+
+MOST_FATES = 1_000
+
+WELL = frozenset({"connecting", "watching", "polling"})
+
+
+async def health(doors: Doors, call: Call) -> Reply:
+    """Tell how the service is, without an address, a name or a word of anybody."""
+    asked = call.query(HealthQuery)
+    numbers = await counts(doors.database, doors.identity)
+    mode = await modes.current(doors.database, doors.identity)
+    accounts = tuple(doors.control.accounts())
+    scan = doors.control.last_scan()
+    return Reply(
+        Health(
+            status="ok" if all(_well(account) for account in accounts) else "degraded",
+            version=__version__,
+            api_version=API_VERSION,
+            capabilities=CAPABILITIES,
+            instance=doors.identity.instance,
+            mode=mode,
+            pending=numbers.pending,
+            registry=numbers.registry,
+            sessions=numbers.registry,
+            clients=numbers.clients,
+            last_ping_at=numbers.last_ping_at,
+            subscribers=len(doors.streams),
+            config_loaded_at=doors.control.loaded_at,
+            last_scan=None if scan is None else shapes_of.last_scan(scan),
+            accounts=tuple(shapes_of.account_state(account) for account in accounts),
+            proof=None if asked.challenge is None else doors.keys().proof(asked.challenge),
+        )
+    )
+
+
+def _well(account: AccountStatus) -> bool:
+    return account.state in WELL
+
+
+async def inbound(doors: Doors, call: Call) -> Reply:
+    """Tell a person what became of mail that concerns us, newest first."""
+    asked = call.query(InboundQuery)
+    found = await fates(doors.database, since=asked.since, limit=MOST_FATES)
+    return Reply(Fates(tuple(shapes_of.fate(each) for each in found)))
+
+
+async def reload(doors: Doors, call: Call) -> Reply:  # noqa: ARG001 (every route has the same signature)
+    """Read the settings again; on failure the old ones stay, and ``warning`` says why."""
+    return Reply(shapes_of.reloaded(await doors.control.reload()))
+
+
+async def prime(doors: Doors, call: Call) -> Reply:  # noqa: ARG001 (every route has the same signature)
+    """Watch from now on: move every cursor that was never used to now."""
+    return Reply({"moved": await doors.control.prime()})
+
+
+async def shutdown(doors: Doors, call: Call) -> Reply:
+    """Stop cleanly, when somebody at this machine says so."""
+    if not is_local(call.request):
+        raise Refusal(
+            "not_local", "only a program on the same machine may stop the service, and not by a proxy"
+        )
+    return Reply(status=202, after=doors.control.shutdown)
+
+
+async def metrics(doors: Doors, call: Call) -> Reply:  # noqa: ARG001 (every route has the same signature)
+    """Tell the numbers as Prometheus text."""
+    from mailgateway.http import metrics as exposition  # noqa: PLC0415 - most services are never scraped
+
+    numbers = await counts(doors.database, doors.identity)
+    return Reply(content=exposition.text(doors, numbers), content_type=exposition.CONTENT_TYPE)

@@ -1,0 +1,69 @@
+"""Mail that leaves: files for it, the mail itself, and how far it has come."""
+
+from urllib.parse import unquote
+
+from twisted.internet.defer import Deferred
+
+from mailgateway.errors import Refusal
+from mailgateway.flows import outbox as outboxes
+from mailgateway.flows import uploads
+from mailgateway.flows.submit import first_attempt, submit
+from mailgateway.http import shapes_of
+from mailgateway.http.doors import Doors
+from mailgateway.http.routes import Call, Reply
+from mailgateway.ids import OutboxId
+from mailgateway.shapes import SendBody, UploadHeaders
+
+FIRST_ATTEMPT_SECONDS = 60.0
+"""How long a decision's caller waits for the mail server's first word."""
+
+
+async def upload(doors: Doors, call: Call) -> Reply:
+    """Keep a file for a mail to come; it is forgotten after an hour."""
+    asked = call.headers(UploadHeaders)
+    call.bearer.require(asked.x_session_id)
+    request = call.request
+    path = request.keep_upload()
+    if path is None:
+        raise Refusal("invalid", "send the file as the body of the request")
+    try:
+        attachment = await uploads.add(
+            doors.database,
+            doors.identity,
+            asked.x_session_id,
+            uploads.attachment_id_of(doors.mint(12)),
+            unquote(asked.x_filename),
+            request.received,
+            str(path),
+        )
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return Reply({"attachmentId": attachment})
+
+
+async def send(doors: Doors, call: Call) -> Reply:
+    """Send a mail to the person; a decision waits for the mail server's first word."""
+    asked = call.body(SendBody)
+    submitted = await submit(
+        doors.database,
+        doors.bell,
+        doors.identity,
+        doors.sender(),
+        shapes_of.send_request(asked),
+        mint=doors.mint,
+        read_upload=doors.read_upload,
+    )
+    if asked.kind == "decision" and submitted.state == "queued":
+        attempt = first_attempt(
+            doors.database, doors.bell, doors.reactor, submitted.outbox_id, seconds=FIRST_ATTEMPT_SECONDS
+        )
+        submitted = await doors.unless_closed(Deferred.fromCoroutine(attempt), submitted)
+    return Reply(shapes_of.sent(submitted))
+
+
+async def outbox(doors: Doors, call: Call) -> Reply:
+    """Tell how far a mail has come."""
+    row = await outboxes.row(doors.database, OutboxId(call.parameters["id"]))
+    call.bearer.require(row.session_id or None)
+    return Reply(shapes_of.outbox_row(row))
