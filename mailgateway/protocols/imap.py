@@ -32,7 +32,7 @@ from mailgateway.protocols.imap_opening import COMMAND_SECONDS, ImapOpening, int
 from mailgateway.wire import Misuse, imap_command, imap_outcome
 from mailgateway.wire.imap_command import Command, Text
 from mailgateway.wire.imap_event import CountChanged, Event
-from mailgateway.wire.imap_fetch import Unreadable
+from mailgateway.wire.imap_fetch import Fetched, Unreadable
 from mailgateway.wire.imap_headers import BodyCollector, FetchedHeaders, HeaderCollector
 from mailgateway.wire.imap_lexer import MAX_LITERAL
 from mailgateway.wire.imap_response import (
@@ -187,6 +187,20 @@ class ImapConnection(ImapOpening):
         collector = BodyCollector(uid)
         await self._fetch(imap_command.fetch_message(uid, limit), collector.take)
         return collector.body
+
+    async def highest_uid(self) -> int | None:
+        """The highest UID of the selected mailbox, None if it is empty: for servers that tell no UIDNEXT."""
+        if self.exists == 0:
+            return None
+        highest: int | None = None
+
+        def take(event: Event) -> None:
+            nonlocal highest
+            if isinstance(event, Fetched) and event.uid is not None:
+                highest = max(event.uid, highest or 0)
+
+        await self._fetch(imap_command.fetch_highest(), take)
+        return highest
 
     async def add_seen(self, uids: Iterable[int]) -> None:
         r"""Set ``\Seen`` on these messages; those that are gone are passed over."""

@@ -158,6 +158,11 @@ def fetch_message(uid: int, limit: int) -> Command:
     return Command(b"UID FETCH", (b"%d" % uid, b"(UID RFC822.SIZE BODY.PEEK[]<0.%d>)" % limit))
 
 
+def fetch_highest() -> Command:
+    """UID FETCH of the UID of the last message; the mailbox must not be empty."""
+    return Command(b"UID FETCH", (b"*", b"(UID)"))
+
+
 def add_seen(uids: UidSet) -> Command:
     r"""UID STORE that sets ``\Seen``; the server need not tell the new flags."""
     return Command(b"UID STORE", (bytes(uids), rb"+FLAGS.SILENT (\Seen)"))

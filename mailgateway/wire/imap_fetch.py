@@ -62,7 +62,7 @@ def parse_fetch(frame: Frame) -> Fetched | Unreadable | None:
 
 def parse_usual(frame: Frame) -> Fetched | None:
     """The fast way, for the usual answer to a request for header fields; None for any other shape."""
-    if len(frame) != 3 or frame[2] != b")":
+    if len(frame) != 3 or frame[2] != b")" or frame[0].count(b"UID ") != 1:
         return None
     match = _USUAL.match(frame[0])
     if match is None:
@@ -98,7 +98,9 @@ def parse_any(frame: Frame) -> Fetched | Unreadable | None:
             value = reader.value()
             match name:
                 case b"UID":
-                    uid = _uid(value)
+                    if uid not in {None, number := _uid(value)}:
+                        raise Malformed("two UIDs for one message")
+                    uid = number
                 case b"RFC822.SIZE":
                     size = int(value) if isinstance(value, Atom) and value.isdigit() else None
                 case b"INTERNALDATE":
@@ -148,7 +150,8 @@ def _flags(value: Value) -> tuple[bytes, ...]:
 def _guess(frame: Frame) -> int | None:
     """The UID of a message whose items cannot be read, if it stands before anything that a sender wrote."""
     found = _UID.search(frame[0].partition(b'"')[0])
-    return int(found.group(1)) if found else None
+    uid = int(found.group(1)) if found else 0
+    return uid if 0 < uid <= MAX_UID else None
 
 
 _MONTHS = {

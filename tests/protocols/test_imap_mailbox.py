@@ -258,6 +258,16 @@ class MailboxTests(ImapCase):
         server.raw(b"* 1 FETCH (UID 7 BODY[] {10000000000}\r\n")
         self.failed(running, ProtocolViolation)
 
+    def test_highest_uid(self) -> None:
+        """The start of a cursor where the server tells no UIDNEXT (row 23)."""
+        server = ScriptedServer().selected()
+        running = server.start(server.connection.highest_uid())
+        server.expect(b"UID FETCH * (UID)")
+        server.say(b"* 9 FETCH (UID 4391)", b"TAG OK")
+        self.assertEqual(self.successResultOf(running), 4391)
+        server = ScriptedServer().selected(exists=0)
+        self.assertIsNone(self.successResultOf(server.start(server.connection.highest_uid())))
+
     def test_add_seen(self) -> None:
         """Sorted into ranges, in lines below 1000 bytes (row 32)."""
         server = ScriptedServer().selected()
