@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "demo": frozenset({"mail", "protocols", "client"}),
     "cli": frozenset({"client", "shapes", "agents", "operator", "demo", "mcp"}),
     "service": frozenset(
-        {"mail", "wire", "domain", "protocols", "store", "flows", "daemons", "http", "shapes"}
+        {"mail", "wire", "domain", "protocols", "store", "flows", "daemons", "http", "shapes", "client"}
     ),
 }
 """Layer -> the layers it may import, beside itself and the base, which are open to all."""

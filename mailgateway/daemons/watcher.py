@@ -98,6 +98,11 @@ class Watcher(Service):
         self._watching.stop()
         return Deferred.fromCoroutine(self._end())
 
+    def prime(self) -> None:
+        """Move a cursor from which nothing was ever filed to now, at the next look."""
+        self._scanner.priming = True
+        self._watching.nudge()
+
     async def _begin(self) -> None:
         """Take up what an earlier run has learned, then begin, or wait as long as it would have."""
         remembered = self.health.remembered_failure

@@ -84,6 +84,8 @@ class Scanner:
     rules: Rules
     in_thread: Callable[[Callable[[], Judged]], Awaitable[Judged]]
     """Runs the judging of a large mail off the reactor's thread."""
+    priming: bool = False
+    """The next scan moves a cursor from which nothing was ever filed to now."""
     _failures: dict[tuple[int, int], int] = field(factory=dict, init=False)
 
     async def scan(self, mailbox: Mailbox, fence: int | None) -> Scanned:
@@ -92,6 +94,7 @@ class Scanner:
         ``fence`` is that of the folder's lease, where there is one.  Raises ``PeerError`` when the
         connection fails and ``StoreError`` when the database does; what was filed until then stays filed.
         """
+        priming, self.priming = self.priming, False
         look = await open_folder(
             self.database,
             mailbox.account,
@@ -99,6 +102,7 @@ class Scanner:
             mailbox.uid_validity,
             mailbox.uid_next,
             route_ttl=self.rules.route_ttl,
+            prime=priming,
         )
         tally = _Tally()
         try:

@@ -1,0 +1,129 @@
+"""Everything that runs for one account: a watcher for each watched folder, and its sender."""
+
+import socket
+from datetime import UTC, datetime
+from typing import Any
+
+from attrs import define, field
+from twisted.application.service import IService, MultiService
+
+from mailgateway.daemons.health import DoorHealth
+from mailgateway.daemons.logins import Logins
+from mailgateway.daemons.peers import trust_problem
+from mailgateway.daemons.sender import HELD_WORDS, Sender
+from mailgateway.daemons.tasks import Tasks
+from mailgateway.daemons.watcher import Watcher
+from mailgateway.domain.reconnect import FailureClass
+from mailgateway.flows.bell import Bell
+from mailgateway.flows.ports import AccountStatus, ScanSummary
+from mailgateway.flows.scan import Rules, Scanned
+from mailgateway.ids import AccountName
+from mailgateway.settings import Account
+from mailgateway.store.database import Database
+
+
+@define(eq=False)
+class ScanBoard:
+    """The last scan that examined a mail, of whatever folder."""
+
+    summary: ScanSummary | None = None
+
+    def scanned(self, scanned: Scanned) -> None:
+        """Hear of a scan; an empty one only moves the time."""
+        now = datetime.now(UTC)
+        if scanned.examined or self.summary is None:
+            self.summary = ScanSummary(now, scanned.examined, scanned.routed, scanned.refused)
+        else:
+            known = self.summary
+            self.summary = ScanSummary(now, known.examined, known.routed, known.refused)
+
+
+@define(eq=False)
+class AccountService(MultiService):
+    """One account at work."""
+
+    reactor: Any
+    database: Database
+    bell: Bell
+    rules: Rules
+    account: Account
+    key: str = field(repr=False)
+    scan_interval_seconds: float
+    board: ScanBoard
+    sends: bool
+    _tasks: Tasks = field(factory=Tasks, init=False)
+    _imap: DoorHealth = field(init=False)
+    _smtp: DoorHealth = field(init=False)
+    _watchers: list[Watcher] = field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        MultiService.__init__(self)
+        self._imap = self._health(self.account.tag)
+        self._smtp = self._health(f"{self.account.tag}:smtp")
+
+    def _health(self, name: str) -> DoorHealth:
+        return DoorHealth(AccountName(name), self.database, self._tasks)
+
+    def startService(self) -> None:
+        """Take up what is remembered of the account, then begin."""
+        MultiService.startService(self)
+        self._tasks.start(self._begin(), "beginning with an account")
+
+    def stopService(self) -> Any:
+        """End all parts."""
+        ending = MultiService.stopService(self)
+        return ending.addCallback(lambda _: self._tasks.stop())
+
+    async def _begin(self) -> None:
+        await self._imap.load()
+        await self._smtp.load()
+        logins = Logins(self.reactor, self.account, self.key, self._imap, self._smtp)
+        for number, folder in enumerate(self.account.watch):
+            health = self._imap if number == 0 else self._health(f"{self.account.tag}/{folder}")
+            watcher = Watcher(
+                self.reactor,
+                self.database,
+                self.bell,
+                self.rules,
+                logins,
+                folder,
+                health,
+                self.scan_interval_seconds,
+                self.board.scanned,
+            )
+            self._watchers.append(watcher)
+            self._adopt(watcher)
+        if self.sends:
+            identity, host = self.rules.identity, socket.gethostname()
+            self._adopt(Sender(self.reactor, self.database, self.bell, identity, logins, host))
+
+    def _adopt(self, part: IService) -> None:
+        """Run a part as long as the account does; a stop that came first begins nothing any more."""
+        if self.running:
+            part.setServiceParent(self)
+
+    def prime(self) -> int:
+        """Move the cursors that were never used to now, at the next look; how many were asked."""
+        for watcher in self._watchers:
+            watcher.prime()
+        return len(self._watchers)
+
+    @property
+    def status(self) -> AccountStatus:
+        """How the watching goes, for ``/health``."""
+        return self._imap.status
+
+    @property
+    def trouble(self) -> str:
+        """What the operator should do about this account; ``""`` when it is well."""
+        tag = self.account.tag
+        for door, server in (("imap", self.account.imap), ("smtp", self.account.smtp)):
+            problem = trust_problem(server, f"accounts.{tag}.{door}")
+            if problem is not None:
+                return str(problem)
+        for name, health in (("IMAP", self._imap), ("SMTP", self._smtp)):
+            if health.status.failure == FailureClass.CREDENTIAL:
+                return f"account {tag}, {name}: {HELD_WORDS}"
+            if health.status.failure and health.last_error:
+                return f"account {tag}, {name}: {health.last_error}"
+        return ""

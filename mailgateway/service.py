@@ -1,0 +1,392 @@
+"""The composition root: the one place that knows every part, and the order in which they begin and end.
+
+Start: settings and keys are read, the lock is taken, the sockets bound, the database opened and upgraded;
+only then does the reactor run, the API answer and the accounts begin.  Whatever goes wrong before ends the
+process with one sentence: exit 2 for wrong settings, 1 for the rest, and 0 when our own healthy service runs
+already.
+Stop: nobody new is let in, whoever waits is let go, mail servers are told goodbye, transactions end; all of
+it within ten seconds.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NoReturn
+
+from attrs import define, evolve, field
+from sqlalchemy import Engine
+from twisted.application.service import IService, MultiService
+from twisted.internet.defer import Deferred, DeferredLock, gatherResults
+from twisted.logger import Logger
+from twisted.python import usage
+
+from mailgateway import secrets
+from mailgateway.client import Base, Client, ServiceUnreachable, WrongService
+from mailgateway.daemons.accounts import AccountService, ScanBoard
+from mailgateway.daemons.idle_exit import IdleExit
+from mailgateway.daemons.instance_lock import InstanceLock, take_lock
+from mailgateway.daemons.listening import Listening, PortTaken, bind
+from mailgateway.daemons.service_manager import Watchdog, notify
+from mailgateway.daemons.sweeper import Sweeper
+from mailgateway.daemons.tasks import Tasks
+from mailgateway.domain.identity import Identity
+from mailgateway.errors import ConfigError, Refusal, StoreError
+from mailgateway.flows import settle
+from mailgateway.flows.bell import Bell
+from mailgateway.flows.ports import AccountStatus, Reloaded, ScanSummary
+from mailgateway.flows.scan import Rules
+from mailgateway.flows.start import introduce
+from mailgateway.flows.submit import Sender as SendingAs
+from mailgateway.http.doors import Doors
+from mailgateway.http.keys import Keys, read_keys
+from mailgateway.http.site import make_site
+from mailgateway.ids import machine_digest
+from mailgateway.mail.own import Own
+from mailgateway.settings import Settings, load
+from mailgateway.store.database import ThreadedDatabase
+from mailgateway.store.direct import DirectDatabase
+from mailgateway.store.upgrade import open_engine, upgrade
+
+STOP_SECONDS = 9.0
+"""A stop that has not ended by itself after so long is ended."""
+
+WINNER_SECONDS = 15.0
+"""How long a newcomer waits for the holder of the lock to become healthy."""
+
+CLEAN_EXIT_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+"""Signals that ask for a stop, which is a success."""
+
+
+class Options(usage.Options):
+    """What ``twistd mailgateway`` takes."""
+
+    optParameters = [  # noqa: N815, RUF012 (Twisted's way)
+        ["config", "c", None, "The settings file, instead of the usual places."],
+    ]
+
+    def postOptions(self) -> None:
+        """Read the settings, so that wrong ones end the start before anything else happens."""
+        parent: Any = self.parent
+        if parent is not None and parent.get("pidfile") == "twistd.pid":
+            # twistd's default pid file would keep us from starting after a crash; the lock does its work
+            parent["pidfile"] = None
+        try:
+            self.settings = load(self["config"], os.environ)
+        except ConfigError as error:
+            _leave(2, *(str(problem) for problem in error.problems))
+
+
+def _leave(status: int, *sentences: str) -> NoReturn:
+    for sentence in sentences:
+        sys.stderr.write(f"mailgateway: {sentence}\n")
+    raise SystemExit(status)
+
+
+def make_service(options: Options) -> IService:
+    """What twistd calls; ``makeService`` below is its name for it."""
+    from twisted.internet import reactor  # noqa: PLC0415 (importing this module must not choose the reactor)
+
+    settings = options.settings
+    state_dir = settings.daemon.state_dir
+    try:
+        secrets.prepare_state_dir(state_dir)
+        keys = read_keys(settings)
+        lock = take_lock(state_dir, settings.daemon.port)
+        if not isinstance(lock, InstanceLock):
+            _yield_to(settings, keys, lock.port)
+        identity = identity_of(settings)
+    except ConfigError as error:
+        _leave(2, *(str(problem) for problem in error.problems))
+    try:
+        listening = bind(settings.daemon, os.environ)
+    except PortTaken as taken:
+        if _is_ours(settings, settings.daemon.port):
+            _leave(0)
+        _leave(1, taken.sentence)
+    try:
+        engine = open_engine(settings.daemon.database_url)
+        upgrade(engine, state_dir / "backups")
+        Deferred.fromCoroutine(
+            introduce(DirectDatabase(engine), identity.machine_id, identity.name)
+        ).addErrback(lambda failure: failure.raiseException())
+    except StoreError as error:
+        _leave(1, str(error))
+    engine.dispose()  # what was opened so far must not live on in a child of twistd
+    return Gateway(reactor, settings, keys, identity, engine, listening, lock)
+
+
+makeService = make_service  # noqa: N816 (Twisted's name)
+
+
+def _yield_to(settings: Settings, keys: Keys, port: int) -> NoReturn:
+    """Another process holds the lock: leave quietly when it is our healthy service, else say so."""
+    del keys
+    if port == settings.daemon.port:
+        until = time.monotonic() + WINNER_SECONDS
+        while time.monotonic() < until:
+            if _is_ours(settings, port):
+                _leave(0)
+            time.sleep(0.1)  # before the reactor runs, there is nothing else to do
+    where = f"on port {port}" if port else "somewhere else"
+    _leave(
+        1, f"{settings.daemon.state_dir} is in use by a mailgateway {where}; stop it or use another state_dir"
+    )
+
+
+def _is_ours(settings: Settings, port: int) -> bool:
+    """Whether a mailgateway with our key answers on this port."""
+    base = Base(host=settings.daemon.host, port=port)
+    try:
+        with Client(base, settings.daemon.state_dir / "secret.key", timeout=2.0) as client:
+            client.prove()
+    except (ServiceUnreachable, WrongService):
+        return False
+    return True
+
+
+def identity_of(settings: Settings) -> Identity:
+    """Who we are: the machine's id is kept in the state directory, its name may change."""
+    machine = secrets.machine_id(settings.daemon.state_dir)
+    return Identity(machine, settings.device.name, machine_digest(machine))
+
+
+def own_of(settings: Settings, identity: Identity) -> Own:
+    """What the reading of mail needs to know of us."""
+    security = settings.security
+    accounts = settings.accounts.values()
+    return Own(
+        addresses=[account.address for account in accounts],
+        names=[account.from_name for account in accounts],
+        allowed=settings.people.allowed,
+        accepted_tags=security.accepted_tags,
+        instances=[identity.instance],
+        plus_addresses={account.address: account.plus_address for account in accounts},
+        authentication=security.authentication.value,
+        single_mailbox_proof=security.single_mailbox_proof.value,
+        trusted_authserv_ids=security.trusted_authserv_ids,
+        results_below_received=security.results_below_received,
+        alignment=security.alignment.value,
+    )
+
+
+def sending_as(settings: Settings) -> SendingAs:
+    """The account that mail of ours leaves from, and what the settings say about sending."""
+    account = settings.sending
+    return SendingAs(
+        account=account.tag,
+        address=account.address,
+        from_name=account.from_name,
+        domain=account.domain,
+        tag=settings.security.tag,
+        recipient=settings.people.notify,
+        budget_per_minute=settings.notify.budget_per_minute,
+        route_ttl=timedelta(hours=settings.security.route_ttl_hours),
+    )
+
+
+def rules_of(settings: Settings, keys: Keys, identity: Identity) -> Rules:
+    """What a scan goes by."""
+    return Rules(
+        identity=identity,
+        own=own_of(settings, identity),
+        route_ttl=timedelta(hours=settings.security.route_ttl_hours),
+        token_key=keys.session,
+        header_threading=settings.security.header_threading,
+    )
+
+
+@define(eq=False)
+class Gateway(MultiService):
+    """The running service; also what the API may ask of the process (``flows.ports.ProcessControl``)."""
+
+    reactor: Any
+    settings: Settings
+    keys: Keys = field(repr=False)
+    identity: Identity
+    engine: Engine
+    listening: Listening
+    lock: InstanceLock
+    loaded_at: datetime = field(factory=lambda: datetime.now(UTC), init=False)
+    _bell: Bell = field(factory=Bell, init=False)
+    _board: ScanBoard = field(factory=ScanBoard, init=False)
+    _tasks: Tasks = field(factory=Tasks, init=False)
+    _reloading: DeferredLock = field(factory=DeferredLock, init=False)
+    _database: ThreadedDatabase = field(init=False)
+    _doors: Doors = field(init=False)
+    _accounts: list[AccountService] = field(factory=list, init=False)
+    _adopted: tuple[IService, ...] = field(default=(), init=False)
+    _log: Logger = field(factory=Logger, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        MultiService.__init__(self)
+
+    # --- beginning and ending -----------------------------------------------------------------------
+
+    def startService(self) -> None:
+        """Open the doors, then watch and send."""
+        self._database = ThreadedDatabase(self.reactor, self.engine)
+        self._doors = Doors(
+            reactor=self.reactor,
+            database=self._database,
+            bell=self._bell,
+            identity=self.identity,
+            settings=lambda: self.settings,
+            keys=lambda: self.keys,
+            control=self,
+            sender=lambda: sending_as(self.settings),
+            uploads=self.settings.daemon.state_dir / "uploads",
+            mint=os.urandom,
+        )
+        self.listening.open(self.reactor, lambda: make_site(self._doors))
+        for part in self._parts():
+            part.setServiceParent(self)
+        self._begin_accounts()
+        MultiService.startService(self)
+        self.reactor.callWhenRunning(self._running)
+
+    def _parts(self) -> Sequence[IService]:
+        """What runs beside the accounts, whatever they are."""
+        parts: list[Any] = [
+            Sweeper(
+                self.reactor,
+                self._database,
+                self._bell,
+                self.identity,
+                self.settings.retention.bodies_days,
+                self._submit_settled,
+            ),
+            Watchdog(self.reactor, os.environ),
+        ]
+        if self.settings.daemon.idle_exit_seconds:
+            parts.append(
+                IdleExit(
+                    self.reactor,
+                    self._database,
+                    self.identity,
+                    self.settings.daemon.idle_exit_seconds,
+                    lambda: bool(self._doors.streams),
+                    self.shutdown,
+                )
+            )
+        return parts
+
+    def _begin_accounts(self) -> None:
+        """Make the accounts of the settings; they run as soon as this service does."""
+        rules = rules_of(self.settings, self.keys, self.identity)
+        self._accounts = [
+            AccountService(
+                self.reactor,
+                self._database,
+                self._bell,
+                rules,
+                account,
+                self.keys.session,
+                self.settings.daemon.scan_interval_seconds,
+                self._board,
+                sends=account is self.settings.sending,
+            )
+            for account in self.settings.watched
+        ]
+        self._adopted = tuple(self._accounts)
+        for adopted in self._adopted:
+            adopted.setServiceParent(self)
+
+    def _running(self) -> None:
+        """The reactor runs and the sockets are open: tell the service manager, and end cleanly on signals."""
+        for number in CLEAN_EXIT_SIGNALS:
+            signal.signal(number, lambda _number, _frame: self.reactor.callFromThread(self.shutdown))
+        notify(os.environ, "READY=1")
+        for warning in self.warnings:
+            self._log.warn("{warning}", warning=warning)
+        self._log.info("mailgateway is ready")
+
+    def stopService(self) -> Deferred[None]:
+        """Let everybody go; fires after ``STOP_SECONDS`` at the latest."""
+        notify(os.environ, "STOPPING=1")
+        ending = Deferred.fromCoroutine(self._end())
+        ending.addTimeout(STOP_SECONDS, self.reactor)
+        return ending.addErrback(
+            lambda failure: self._log.warn("the stop was cut short: {why}", why=failure.value)
+        )
+
+    async def _end(self) -> None:
+        await self.listening.close()
+        letting_go = self._doors.close()
+        parts: Deferred[Any] = MultiService.stopService(self)
+        await letting_go
+        await parts
+        await self._tasks.stop()
+        await self._database.close()
+        self.lock.release()
+
+    # --- what the API may ask of the process ---------------------------------------------------------
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the operator should know."""
+        troubles = [account.trouble for account in self._accounts]
+        return [*self.settings.warnings, *(trouble for trouble in troubles if trouble)]
+
+    def accounts(self) -> Sequence[AccountStatus]:
+        """Every watched account."""
+        return [account.status for account in self._accounts]
+
+    def last_scan(self) -> ScanSummary | None:
+        """The last scan that examined a mail."""
+        return self._board.summary
+
+    async def reload(self) -> Reloaded:
+        """Read the settings again and begin anew with them; on failure the old ones stay in force."""
+        locked: Deferred[DeferredLock] = self._reloading.acquire()
+        await locked
+        try:
+            return await self._reload()
+        finally:
+            self._reloading.release()
+
+    async def _reload(self) -> Reloaded:
+        try:
+            settings = load(self.settings.source, os.environ)
+            keys = read_keys(settings)
+        except ConfigError as error:
+            return Reloaded(self.loaded_at, f"the old settings stay in force: {error}")
+        fixed = evolve(settings.daemon, scan_interval_seconds=0, public_url="", metrics_open=False)
+        before = evolve(self.settings.daemon, scan_interval_seconds=0, public_url="", metrics_open=False)
+        if fixed != before:
+            return Reloaded(
+                self.loaded_at, "the old settings stay in force: [daemon] has changed; restart instead"
+            )
+        ending = [adopted.disownServiceParent() for adopted in self._adopted]
+        await gatherResults([each for each in ending if each is not None])
+        self.settings, self.keys, self.loaded_at = settings, keys, datetime.now(UTC)
+        self.identity = evolve(self.identity, name=settings.device.name)
+        self._doors.identity = self.identity
+        await introduce(self._database, self.identity.machine_id, self.identity.name)
+        self._begin_accounts()
+        return Reloaded(self.loaded_at)
+
+    async def prime(self) -> int:
+        """Move every cursor that was never used to now."""
+        return sum(account.prime() for account in self._accounts)
+
+    def shutdown(self) -> None:
+        """Stop cleanly, soon."""
+        if self.reactor.running:
+            self.reactor.callLater(0, self._stop_reactor)
+
+    def _stop_reactor(self) -> None:
+        if self.running:
+            self.reactor.stop()
+
+    async def _submit_settled(self) -> datetime | None:
+        """Mail the turns that are over; when the next one is due."""
+        try:
+            await settle.due(
+                self._database, self._bell, self.identity, sending_as(self.settings), mint=os.urandom
+            )
+        except Refusal as refusal:
+            self._log.warn("a settled turn is not mailed now: {why}", why=refusal.message)
+        return await settle.next_due(self._database, self.identity)
