@@ -129,9 +129,12 @@ def machine_id(state_dir: Path) -> MachineId:
     return MachineId(_private_text(path, str(path), private=False).strip())
 
 
-def read_key(path: Path) -> str:
-    """The text of a key file: stripped, at least 32 printable characters; or ``ConfigError``."""
-    key = _private_text(path, str(path), private=True, group=True).strip()
+def read_key(path: Path, *, shared: bool = False) -> str:
+    """The text of a key file: stripped, at least 32 printable characters; or ``ConfigError``.
+
+    Nobody else may read it; a ``shared`` one, of those that ``[keys]`` names, may be open to its group.
+    """
+    key = _private_text(path, str(path), private=True, group=not shared).strip()
     if len(key) < SHORTEST_KEY or not (key.isascii() and key.isprintable()) or " " in key:
         raise _problem(
             str(path),

@@ -8,6 +8,6 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Tell the story in JSON.")
 def demo_command(*, keep: bool, as_json: bool) -> None:
     """Show the main job on an embedded mailbox, in seconds."""
-    from mailgateway.demo import main  # noqa: PLC0415 - brings Twisted with it
+    from mailgateway.demo.main import main  # noqa: PLC0415 - brings Twisted with it
 
-    raise SystemExit(main(keep=keep, as_json=as_json))
+    raise SystemExit(main(keep=keep, json=as_json))
