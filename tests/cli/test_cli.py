@@ -286,6 +286,12 @@ class StartTests(SynchronousTestCase):
             assert verb is not None
             self.assertEqual(verb.get_short_help_str(100), text, name)
 
+    def test_the_operations_guide_names_every_verb(self) -> None:
+        """Each verb stands in ``docs/operations.md`` as it is typed."""
+        guide = Path(__file__).parents[2] / "docs" / "operations.md"
+        text = guide.read_text(encoding="utf-8")
+        self.assertEqual([name for name in VERBS if f"`mailgateway {name}" not in text], [])
+
     def test_help_imports_no_verb(self) -> None:
         """``--help`` knows click alone; no verb but ``demo`` brings Twisted."""
         program = (
