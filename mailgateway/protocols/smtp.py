@@ -280,6 +280,7 @@ async def connect(
     the attempt.
     """
     factory = Factory.forProtocol(partial(SmtpConnection, reactor, peer, credential, hostname))
+    factory.noisy = False
     connection = cast("SmtpConnection", await dial(reactor, peer, factory, seconds))
     await connection.opened()
     return connection

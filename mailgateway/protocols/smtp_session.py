@@ -112,7 +112,7 @@ class SmtpSession(ESMTPClient):
         self.error = error
         self._credential = None
         self.setTimeout(None)
-        if self.transport is not None:
+        if self._failureReason is None:  # of the stock client: why the connection was lost
             self.transport.abortConnection()
         opening, self._opening = self._opening, None
         if opening is not None:
@@ -137,7 +137,11 @@ class SmtpSession(ESMTPClient):
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """The connection is gone, or its TLS handshake failed."""
         super().connectionLost(reason)
-        self.fail(failure_of(reason.value, self._peer))
+        error = failure_of(reason.value, self._peer)
+        if isinstance(error, Unreachable):
+            where = "while it was idle" if self.phase is Phase.IDLE else f"at {self.phase}"
+            error = Unreachable(f"{error.text} ({where})")
+        self.fail(error)
 
     def sendError(self, exc: Exception) -> None:
         """What the stock client reports; its exceptions may hold credentials and are not looked into."""

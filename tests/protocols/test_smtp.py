@@ -317,6 +317,14 @@ class RefusalTests(TalkTestCase):
         self.assertFalse(result.dot_written)
         self.assertTrue(talk.gone())
 
+    def test_a_yes_to_another_question(self) -> None:
+        """A server that answers DATA with 250 has lost the thread; it gets no message."""
+        script = Script()
+        script.answer("DATA", "250 2.0.0 queued")
+        talk = self.open(script)
+        self.assertIsInstance(self.unsent(talk), ProtocolViolation)
+        self.assertTrue(talk.gone())
+
     def test_accepted_in_the_middle(self) -> None:
         """A yes before the final dot cannot mean this mail."""
         script = Script()
@@ -391,6 +399,24 @@ class LoginTests(TalkTestCase):
             self.assertIs(type(self.unopened(talk)), kind, (point, action))
             self.assertLessEqual(script.logins, 1)
             self.assertNotIn("MAIL", script.verbs())
+
+    def test_closing_after_the_login(self) -> None:
+        """The server lets us in and closes at once."""
+        script = Script()
+        script.answer("EHLO", "250-a\r\n250 AUTH PLAIN", "421 4.3.2 closing")
+        self.assertIsInstance(self.unopened(Talk(script)), Throttled)
+
+    def test_what_came_before_anybody_waited(self) -> None:
+        """The failure is kept for the owner, who may ask late and more than once; success needs no wait."""
+        script = Script()
+        script.answer("GREETING", "554 5.7.1 blocked")
+        talk = Talk(script)
+        talk.pump.flush()
+        for _ in range(2):
+            self.assertIsInstance(self.unopened(talk), CommandRefused)
+        talk = Talk()
+        talk.pump.flush()
+        self.successResultOf(talk.start(talk.client.opened()))
 
     def test_a_wrong_password_is_tried_once(self) -> None:
         """Providers count attempts, so there is no second form of the same credential."""
@@ -535,10 +561,12 @@ class LossTests(TalkTestCase):
 
     def test_before_the_first_mail(self) -> None:
         """There is no connection, and nothing of it is left."""
-        for point, _ in BEFORE_THE_MAIL:
+        for point, phase in BEFORE_THE_MAIL:
             script = Script()
             script.answer(point, DROP)
-            self.assertIsInstance(self.unopened(Talk(script)), Unreachable)
+            error = self.unopened(Talk(script))
+            self.assertIsInstance(error, Unreachable)
+            self.assertIn(phase, error.text)
 
     def test_in_a_mail(self) -> None:
         """Before the final dot nobody has the mail; after it nobody knows."""
