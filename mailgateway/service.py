@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, NoReturn
 
 from attrs import define, evolve, field
@@ -42,7 +43,7 @@ from mailgateway.flows.start import introduce
 from mailgateway.flows.submit import Sender as SendingAs
 from mailgateway.http.doors import Doors
 from mailgateway.http.keys import Keys, read_keys
-from mailgateway.http.site import make_site
+from mailgateway.http.api import make_site
 from mailgateway.ids import machine_digest
 from mailgateway.mail.own import Own
 from mailgateway.settings import Settings, load
@@ -107,11 +108,13 @@ def make_service(options: Options) -> IService:
             _leave(0)
         _leave(1, taken.sentence)
     try:
-        engine = open_engine(settings.daemon.database_url)
+        engine = open_engine(_database_of(settings))
         upgrade(engine, state_dir / "backups")
         Deferred.fromCoroutine(
             introduce(DirectDatabase(engine), identity.machine_id, identity.name)
         ).addErrback(lambda failure: failure.raiseException())
+    except ConfigError as error:
+        _leave(2, *(str(problem) for problem in error.problems))
     except StoreError as error:
         _leave(1, str(error))
     engine.dispose()  # what was opened so far must not live on in a child of twistd
@@ -119,6 +122,12 @@ def make_service(options: Options) -> IService:
 
 
 makeService = make_service  # noqa: N816 (Twisted's name)
+
+
+def _database_of(settings: Settings) -> str | Path:
+    """A PostgreSQL address, or the path of a SQLite file."""
+    url = settings.daemon.database_url
+    return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else url
 
 
 def _yield_to(settings: Settings, keys: Keys, port: int) -> NoReturn:

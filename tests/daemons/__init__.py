@@ -1,0 +1,1 @@
+"""Tests of the loops: machines with a clock in hand, and no sockets."""

@@ -1,0 +1,281 @@
+"""The watching machine: every event in every state that can meet it, driven by a clock in hand."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from mailgateway.daemons.machine import start_machine
+from mailgateway.daemons.watching import Condition, Core, Held, Line, Watching
+from mailgateway.domain.reconnect import FailureClass
+from mailgateway.errors import LoginUnavailable, PeerError, StoreUnavailable, Throttled, Unreachable
+from tests.daemons.draw_machine import drawing
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+START = datetime(2026, 11, 30, tzinfo=UTC)
+
+
+@define(eq=False)
+class FakeLine:
+    """A line whose every step waits until the test lets it go on."""
+
+    idles: bool = True
+    events: list[str] = field(factory=list)
+    steps: dict[str, Deferred[None]] = field(factory=dict)
+    news: Callable[[], None] = field(default=lambda: None)
+    lost: Callable[[PeerError], None] = field(default=lambda _: None)
+
+    def listen(self, news: Callable[[], None], lost: Callable[[PeerError], None]) -> None:
+        """Keep whom to tell."""
+        self.news, self.lost = news, lost
+
+    async def _step(self, name: str) -> None:
+        self.events.append(name)
+        waiting = self.steps[name] = Deferred()
+        await waiting
+
+    async def prepare(self) -> None:
+        """Wait to be logged in."""
+        await self._step("prepare")
+
+    async def catch_up(self) -> None:
+        """Wait to be caught up."""
+        await self._step("catch up")
+
+    async def rest(self) -> None:
+        """Wait to be resting."""
+        await self._step("rest")
+
+    def remind(self) -> None:
+        """Note it."""
+        self.events.append("remind")
+
+    def hang_up(self) -> None:
+        """Note it; whatever runs fails, as on a real line."""
+        self.events.append("hang up")
+        for step in tuple(self.steps.values()):
+            if not step.called:
+                step.errback(Unreachable("hung up"))
+
+    async def say_goodbye(self) -> None:
+        """Note it."""
+        self.events.append("goodbye")
+
+    def go_on(self, name: str) -> None:
+        """Let a step end well."""
+        self.steps[name].callback(None)
+
+    def fail(self, name: str, error: Exception) -> None:
+        """Let a step end badly."""
+        self.steps[name].errback(error)
+
+
+class MachineTests(SynchronousTestCase):
+    """One machine, one clock, lines that the test makes."""
+
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.told: list[Condition] = []
+        self.attempts: list[Deferred[Line]] = []
+        self.core = Core(
+            clock=self.clock,
+            connect=self._connect,
+            tell=self.told.append,
+            chance=lambda: 0.5,
+            rest_seconds=lambda: 60.0,
+            seconds_until=lambda at: (at - START).total_seconds() - self.clock.seconds(),
+        )
+        self.watching: Watching = start_machine(self.core)
+
+    def _connect(self) -> Deferred[Line]:
+        attempt: Deferred[Line] = Deferred()
+        self.attempts.append(attempt)
+        return attempt
+
+    def connected(self, *, idles: bool = True) -> FakeLine:
+        """A line that the latest attempt has made."""
+        line = FakeLine(idles)
+        self.attempts[-1].callback(line)
+        return line
+
+    def resting(self, *, idles: bool = True) -> FakeLine:
+        """Start, and bring a line as far as it goes."""
+        self.watching.start()
+        line = self.connected(idles=idles)
+        line.go_on("prepare")
+        line.go_on("catch up")
+        return line
+
+    def states(self) -> list[str]:
+        """The states that were told."""
+        return [condition.state for condition in self.told]
+
+    def test_a_line_is_prepared_then_scanned_then_rests(self) -> None:
+        """The walk without trouble, step by step."""
+        line = self.resting()
+        self.assertEqual(line.events, ["prepare", "catch up", "rest"])
+        self.assertEqual(self.states(), ["connecting", "watching"])
+
+    def test_a_server_without_idle_is_polled(self) -> None:
+        """Without IDLE the line is not asked to rest, and is looked at when the time is over."""
+        line = self.resting(idles=False)
+        self.assertEqual(line.events, ["prepare", "catch up"])
+        self.assertEqual(self.states()[-1], "polling")
+        self.clock.advance(60)
+        self.assertEqual(line.events, ["prepare", "catch up", "catch up"])
+
+    def test_news_lead_to_a_scan_at_once_and_only_one(self) -> None:
+        """A burst while the scan goes on leads to no second one; the line itself follows up."""
+        line = self.resting()
+        line.news()
+        line.news()
+        line.news()
+        self.assertEqual(line.events.count("catch up"), 2)
+        line.go_on("catch up")
+        self.assertEqual(line.events[-1], "rest")
+
+    def test_the_time_leads_to_a_scan_without_news(self) -> None:
+        """A server that has gone deaf is found out by looking."""
+        line = self.resting()
+        self.clock.advance(59)
+        self.assertEqual(line.events.count("catch up"), 1)
+        self.clock.advance(1)
+        self.assertEqual(line.events.count("catch up"), 2)
+
+    def test_a_nudge_while_resting_leads_to_a_scan(self) -> None:
+        r"""An ack wants its ``\Seen`` set soon."""
+        line = self.resting()
+        self.watching.nudge()
+        self.assertEqual(line.events.count("catch up"), 2)
+
+    def test_a_nudge_while_scanning_is_not_forgotten(self) -> None:
+        """The scan that goes on may have passed the place where it would have seen it."""
+        line = self.resting()
+        line.news()
+        self.watching.nudge()
+        self.assertEqual(line.events[-1], "remind")
+
+    def test_a_lost_line_is_replaced_after_a_delay(self) -> None:
+        """The delay doubles with every failure in a row, and one attempt is made at a time."""
+        self.watching.start()
+        for failures, seconds in enumerate((1.5, 3.0, 6.0), start=1):
+            self.attempts[-1].errback(Unreachable("refused"))
+            self.assertEqual(self.told[-1].failures, failures)
+            self.assertEqual(self.told[-1].seconds, seconds)
+            self.clock.advance(seconds - 0.1)
+            self.assertEqual(len(self.attempts), failures)
+            self.clock.advance(0.1)
+            self.assertEqual(len(self.attempts), failures + 1)
+
+    def test_a_lost_line_is_hung_up_and_deaf(self) -> None:
+        """Late news of an old connection do not disturb the new one."""
+        line = self.resting()
+        line.lost(Unreachable("reset"))
+        self.assertEqual(line.events[-1], "hang up")
+        self.assertEqual(self.states()[-1], "backing-off")
+        self.clock.advance(10)
+        second = self.connected()
+        second.go_on("prepare")
+        before = list(self.told)
+        line.steps.clear()
+        self.assertEqual(self.told, before)
+        self.assertIs(self.core.line, second)
+
+    def test_a_failure_in_every_busy_state_backs_off(self) -> None:
+        """Whatever breaks, the line is given up and tried anew."""
+        for depth, name in enumerate(("prepare", "catch up", "rest")):
+            self.setUp()
+            self.watching.start()
+            line = self.connected()
+            for step in ("prepare", "catch up")[:depth]:
+                line.go_on(step)
+            line.fail(name, Throttled("too many connections", retry_after=90))
+            self.assertEqual(self.told[-1].state, "backing-off", name)
+            self.assertEqual(self.told[-1].failure, FailureClass.THROTTLE, name)
+            self.assertEqual(self.told[-1].seconds, 90, name)
+            self.assertEqual(line.events[-1], "hang up", name)
+
+    def test_a_broken_database_backs_off_too(self) -> None:
+        """When our own ground shakes, the mail server is let go and everything is tried again later."""
+        line = self.resting()
+        line.news()
+        line.fail("catch up", StoreUnavailable("the disk is full"))
+        self.assertEqual(self.told[-1].state, "backing-off")
+        self.assertIn("disk", self.told[-1].error)
+
+    def test_a_held_credential_waits_until_it_may_be_tried(self) -> None:
+        """Once refused: one more attempt at the time that is named, not before."""
+        self.watching.start()
+        self.attempts[-1].errback(Held(START + timedelta(seconds=600)))
+        self.assertEqual(self.told[-1].state, "refused")
+        self.assertEqual(self.told[-1].seconds, 600)
+        self.clock.advance(599)
+        self.assertEqual(len(self.attempts), 1)
+        self.clock.advance(1)
+        self.assertEqual(len(self.attempts), 2)
+
+    def test_a_credential_that_was_refused_twice_waits_for_the_operator(self) -> None:
+        """No time brings another attempt; a start does."""
+        self.watching.start()
+        line = self.connected()
+        line.fail("prepare", Held(None))
+        self.assertEqual(self.told[-1].state, "refused")
+        self.assertIsNone(self.told[-1].seconds)
+        self.clock.advance(10_000_000)
+        self.assertEqual(len(self.attempts), 1)
+        self.watching.start()
+        self.assertEqual(len(self.attempts), 2)
+
+    def test_failures_are_forgotten_only_after_a_minute_of_health(self) -> None:
+        """A server that lets us in and throws us out at once is not hammered."""
+        self.watching.start()
+        self.attempts[-1].errback(LoginUnavailable("try later"))
+        self.clock.advance(330)
+        line = self.connected()
+        line.go_on("prepare")
+        line.go_on("catch up")
+        self.clock.advance(30)
+        line.lost(LoginUnavailable("try later"))
+        self.assertEqual(self.told[-1].failures, 2)
+        self.clock.advance(660)
+        line = self.connected()
+        line.go_on("prepare")
+        line.go_on("catch up")
+        self.clock.advance(59)
+        line.go_on("rest")
+        self.clock.advance(2)
+        line.lost(LoginUnavailable("try later"))
+        self.assertEqual(self.told[-1].failures, 1)
+
+    def test_a_stop_in_every_state_lets_everything_go(self) -> None:
+        """No timer, no attempt and no line is left behind."""
+        steps: dict[str, Callable[[], FakeLine | None]] = {
+            "connecting": lambda: self.watching.start(),
+            "preparing": lambda: (self.watching.start(), self.connected())[1],
+            "resting": self.resting,
+            "polling": lambda: self.resting(idles=False),
+            "backing off": lambda: (self.watching.start(), self.attempts[-1].errback(Unreachable("no")))[1],
+            "refused": lambda: (self.watching.start(), self.attempts[-1].errback(Held(START + timedelta(1))))[
+                1
+            ],
+        }
+        for name, reach in steps.items():
+            self.setUp()
+            line = reach()
+            self.watching.stop()
+            self.assertEqual(self.clock.getDelayedCalls(), [], name)
+            if line is not None:
+                self.assertEqual(line.events[-1], "goodbye", name)
+            self.assertIsNone(self.core.line, name)
+            self.watching.start()
+            self.assertEqual(self.told[-1].state, "connecting", name)
+
+    def test_the_picture_in_the_docs_is_drawn_from_the_code(self) -> None:
+        """Whoever changes the machine redraws ``docs/watcher.dot`` (``python -m tests.daemons.draw_machine``)."""
+        drawn = drawing()
+        committed = (DOCS / "watcher.dot").read_text(encoding="utf-8")
+        self.assertEqual(committed, drawn)
