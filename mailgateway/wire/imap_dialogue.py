@@ -13,7 +13,6 @@ caller's.
 """
 
 import binascii
-from collections import deque
 from typing import assert_never
 
 from attrs import define, field
@@ -69,7 +68,7 @@ class _Running:
 
     tag: bytes
     command: Command
-    unsent: deque[bytes] = field(factory=deque, repr=False)
+    unsent: list[bytes] = field(factory=list, repr=False)
     mechanism: Mechanism | None = field(default=None, repr=False)
     cancelled: bool = False
     idling: bool = False
@@ -195,7 +194,7 @@ class Dialogue:
         tag = b"A%d" % (self._tags + 1)
         first, *unsent = command.pieces(tag, literal_plus=self.supports("LITERAL+"))
         self._tags += 1
-        self._running = _Running(tag, command, deque(unsent), mechanism)
+        self._running = _Running(tag, command, unsent, mechanism)
         if command.verb in {b"SELECT", b"EXAMINE"}:
             self.mailbox = MailboxFacts(read_only=command.verb == b"EXAMINE")
             self.state = State.AUTHENTICATED
@@ -315,7 +314,7 @@ class Dialogue:
         if running is None:
             return
         if running.unsent:
-            self._outgoing += running.unsent.popleft()
+            self._outgoing += running.unsent.pop(0)
         elif running.mechanism is not None:
             self._outgoing += self._answer(running, running.mechanism, text)
         elif running.command.verb == b"IDLE" and not running.idling:

@@ -8,8 +8,7 @@ shape that servers nearly always use for header fields, and the patient reader f
 """
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
-from functools import lru_cache
+from datetime import datetime
 
 from attrs import field, frozen
 
@@ -155,31 +154,22 @@ def _guess(frame: Frame) -> int | None:
 
 
 _MONTHS = {
-    name: number for number, name in enumerate(b"jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)
+    name: b"%02d" % number
+    for number, name in enumerate(b"jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)
 }
-_DATE = re.compile(rb" ?(\d{1,2})-(\w{3})-(\d{4}) (\d\d):(\d\d):(\d\d)(?: ([+-])(\d\d)(\d\d))?")
 
 
 def parse_internal_date(text: bytes | None) -> datetime | None:
     """The aware time that an INTERNALDATE tells (RFC 3501, ``date-time``); None if it tells none.
 
-    A time without a zone counts as UTC.
+    A time without a zone counts as UTC.  The text is put in the order of ISO 8601, which Python reads
+    faster than we could take it apart; a mailbox that is read for the first time has very many.
     """
-    match = _DATE.fullmatch(text) if text is not None else None
-    if match is None:
+    if text is None:
         return None
-    day, month, year, hour, minute, second, sign, hours, minutes = match.groups()
     try:
-        zone = UTC if sign is None else _zone(sign, hours, minutes)
-        return datetime(
-            int(year), _MONTHS[month.lower()], int(day), int(hour), int(minute), int(second), tzinfo=zone
-        )
+        day, month, rest = text.strip().split(b"-", 2)
+        numbers = (rest[:4], _MONTHS[month.lower()], day.rjust(2, b"0"), rest[5:13], rest[14:] or b"+0000")
+        return datetime.fromisoformat((b"%b-%b-%bT%b%b" % numbers).decode("ascii"))
     except (ValueError, KeyError):
         return None
-
-
-@lru_cache(maxsize=64)
-def _zone(sign: bytes, hours: bytes, minutes: bytes) -> timezone:
-    """The zone of an offset; mails of one mailbox have few."""
-    offset = timedelta(hours=int(hours), minutes=int(minutes))
-    return timezone(-offset if sign == b"-" else offset)
