@@ -17,6 +17,8 @@ _BARE = re.compile(rb"\r(?!\n)|(?<!\r)\n")
 
 def bare_line_end(message: bytes) -> int | None:
     """The offset of the first CR without LF, or LF without CR; None if there is none."""
+    if message.count(b"\r\n") == message.count(b"\r") == message.count(b"\n"):
+        return None  # ten times as fast as the search, which matters to whoever waits for the reactor
     found = _BARE.search(message)
     return None if found is None else found.start()
 

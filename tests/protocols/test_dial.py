@@ -215,6 +215,18 @@ class LoopbackTests(TestCase):
         error = await self.refused(Peer("127.0.0.1", self.listen(ca.issue("127.0.0.1")), Tls.IMPLICIT, pin))
         self.assertIsInstance(error, TlsRefused)
 
+    async def test_two_certificates_are_no_pin(self) -> None:
+        """A leaf among several anchors is believed for its own names only."""
+        ca = Authority()
+        for name, good in (("elsewhere.example", False), ("127.0.0.1", True)):
+            pem = ca.issue(name)
+            trust = pem[pem.index(b"-----BEGIN CERTIFICATE") :] + Authority().pem
+            peer = Peer("127.0.0.1", self.listen(pem), Tls.IMPLICIT, trust)
+            if good:
+                await self.visit(peer)
+            else:
+                self.assertIn("another name", (await self.refused(peer)).text)
+
     async def test_a_certificate_signed_by_the_pinned_one_needs_its_name(self) -> None:
         """One anchor is an anchor, too: what it has signed is checked by name."""
         ca = Authority()

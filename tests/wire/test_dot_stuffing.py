@@ -76,3 +76,15 @@ class BareLineEndTests(SynchronousTestCase):
             (b"a\r\n\n", 3),
         ):
             self.assertEqual(bare_line_end(message), at, message)
+
+    @given(PIECES)
+    def test_against_the_definition(self, pieces: list[bytes]) -> None:
+        """Without its pairs a message has no CR and no LF, or there is an offender at the offset."""
+        message = b"".join(pieces)
+        at = bare_line_end(message)
+        clean = not set(message.replace(b"\r\n", b"")) & set(b"\r\n")
+        self.assertEqual(at is None, clean)
+        if at is not None:
+            self.assertIn(message[at : at + 1], (b"\r", b"\n"))
+            self.assertIsNone(bare_line_end(message[:at]))
+            self.assertNotEqual(message[at : at + 2], b"\r\n")
