@@ -28,7 +28,7 @@ SUBJECT_LIMIT = 200
 
 ID_HEADER = "X-Mailgateway-Id"
 
-_ADDRESS = re.compile(r"[\x21-\x3b\x3d\x3f\x41-\x7e]+@[A-Za-z0-9.-]+|\[[^\s]+\]", re.ASCII)
+_ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9.-]{1,253}", re.ASCII)
 _MESSAGE_ID = re.compile(r"<[\x21-\x3b\x3d\x3f-\x7e]{1,900}>", re.ASCII)
 _TOKEN = re.compile(r"[A-Za-z0-9._@:+-]{1,200}", re.ASCII)
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,60}", re.ASCII)
@@ -74,11 +74,11 @@ def _subject(letter: Letter) -> str:
 
 def _header(letter: Letter, subject: str) -> list[str]:
     tag = format_tag(letter.tag, letter.route) if letter.route else ""
-    sender = _checked(_ADDRESS, letter.sender_address, "the sender's address")
+    sender = _address(letter.sender_address, "the sender's address")
     lines = [
         f"Date: {format_datetime(letter.date)}",
         *_named_address("From", letter.sender_name, sender),
-        f"To: {_checked(_ADDRESS, letter.recipient, 'the recipient')}",
+        f"To: {_address(letter.recipient, 'the recipient')}",
         *_unstructured("Subject", tag, subject.removeprefix(tag).strip()),
         f"Message-ID: {_checked(_MESSAGE_ID, letter.message_id, 'the Message-ID')}",
     ]
@@ -99,6 +99,16 @@ def _thread(references: Sequence[MessageId]) -> list[str]:
     """The first and the last nineteen ancestors: a thread's header must not grow for ever."""
     kept = [references[0], *references[-19:]] if len(references) > 20 else list(references)
     return [_checked(_MESSAGE_ID, each, "References") for each in kept]
+
+
+def _address(address: str, what: str) -> str:
+    """The address with an international domain as A-labels; a local part that needs SMTPUTF8 is refused."""
+    local, _, domain = address.rpartition("@")
+    try:
+        domain = domain if domain.isascii() else domain.encode("idna").decode("ascii")
+    except UnicodeError:
+        domain = ""
+    return _checked(_ADDRESS, f"{local}@{domain}", what)
 
 
 def _checked(pattern: re.Pattern[str], text: str, what: str) -> str:
@@ -179,7 +189,7 @@ def _quoted_printable(data: bytes) -> list[str]:
 
 
 def _guarded(line: str) -> str:
-    """``From `` at a line's start is changed by some servers; encoded, it survives, and with it a signature."""
+    """``From `` at a line's start is changed by some servers; encoded, it survives."""
     return f"=46{line[1:]}" if line.startswith("From ") and len(line) <= 74 else line
 
 

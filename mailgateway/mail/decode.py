@@ -40,7 +40,7 @@ class Field:
 def split_message(raw: bytes) -> tuple[bytes, bytes]:
     """The header block (without the empty line) and the body; lines may end in CRLF or LF."""
     if raw.startswith((b"\n", b"\r\n")):
-        return b"", raw.lstrip(b"\r").removeprefix(b"\n")
+        return b"", raw[raw.index(b"\n") + 1 :]
     found = _END.search(raw, 0, HEADER_LIMIT + 4)
     if found is None:
         return (raw, b"") if len(raw) <= HEADER_LIMIT else (raw[: HEADER_LIMIT + 1], b"")

@@ -87,7 +87,9 @@ def one_line(text: str) -> str:
 
 def letter_text(letter: Letter) -> str:
     """The plain text part, with LF and 72 columns, code untouched."""
-    blocks = [letter.who.line, plain_text(letter.text).strip("\n")]
+    text = plain_text(letter.text).strip("\n")
+    question = plain_text(one_line(letter.subject))
+    blocks = [letter.who.line, "" if text.startswith(question) else question, text]
     if letter.options:
         lines = []
         for number, option in enumerate(letter.options, 1):

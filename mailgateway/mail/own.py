@@ -87,7 +87,7 @@ class Own:
 
     @cached_property
     def trace(self) -> tuple[bytes, ...]:
-        """What a header block (in lower case) must contain one of before it is worth a closer look.
+        """What a header block (in lower case) must contain one of, unless its subject is encoded.
 
         A few substring searches decide nearly every stranger's mail; they may say too much, never too little.
         """
@@ -99,5 +99,5 @@ class Own:
             for address, on in self.plus_addresses.items()
             if on
         }
-        words |= {b"<mg.", b"=?", b"mailer-daemon", b"postmaster", self.marker_header.lower().encode()}
+        words |= {b"<mg.", b"mailer-daemon", b"postmaster", self.marker_header.lower().encode()}
         return tuple(sorted(words))

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-HTML_LIMIT = 100_000
+HTML_LIMIT = 50_000
 """Characters of Markdown; a longer text is sent as plain text alone, since rendering would hold up others."""
 
 WIDTH = 72
@@ -75,11 +75,11 @@ def _renderer() -> Callable[[str], str]:
 
 
 def inlined(page: str) -> str:
-    """The page with its style sheet written into the elements, as mail programs need it; nothing is fetched."""
+    """The page with its style sheet written into the elements, as mail programs need it; fetches nothing."""
     import css_inline  # noqa: PLC0415 - not at the start of the service
 
     return css_inline.CSSInliner(
-        load_remote_stylesheets=False, keep_style_tags=True, keep_at_rules=True
+        load_remote_stylesheets=False, keep_style_tags=False, keep_at_rules=True
     ).inline(page)
 
 

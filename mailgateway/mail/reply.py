@@ -1,34 +1,35 @@
 """What a person typed in a reply, and what their program put around it.
 
-The gateway knows itself and what it sent, and asks that first: a short block that holds its address or name
-and ends as an attribution does, in whatever language, introduces a quotation; a ``>`` line or an unmarked
-line is quoted when it is a line of the text that was sent.  Lists of words come second.  In doubt a line is
-kept: a kept footer is an annoyance, a lost line is a wrong instruction.
+Chooses the part to read; the rules that take away quotations, signatures and footers are in
+`mailgateway.mail.quotation`.
 """
 
 import re
-from collections.abc import Callable, Sequence
 
-from attrs import Factory, define, field, frozen
+from attrs import evolve, field, frozen
 
-from mailgateway.mail.html import text_of_html
 from mailgateway.mail.inbound import Inbound
+from mailgateway.mail.markup import text_of_html
 from mailgateway.mail.own import Own
-from mailgateway.mail.phrases import FOOTERS, LIST_FOOTERS, ORIGINAL_MESSAGE, WROTE
+from mailgateway.mail.quotation import Page
 
 TEXT_LIMIT = 256 * 1024
 """Characters of a reply that are looked at; what lies behind is cut off."""
 
-LINE_LIMIT = 4000
-"""Characters of a line that the rules look at."""
+LINES_LIMIT = 10_000
+"""Lines of a reply that are looked at; likewise."""
 
 
 @frozen
 class Reply:
-    """``text`` is what was typed ('' when nothing was), ``quoted`` what was taken away, both with LF."""
+    """``text`` is what was typed ('' when nothing was), ``quoted`` what was taken away, both with LF.
+
+    ``shortened`` says that the mail's text was longer than `TEXT_LIMIT` or `LINES_LIMIT` and its end was not looked at.
+    """
 
     text: str = field(repr=False)
     quoted: str = field(repr=False)
+    shortened: bool = False
 
 
 def typed_words(inbound: Inbound, own: Own, sent_text: str | None) -> Reply:
@@ -38,7 +39,7 @@ def typed_words(inbound: Inbound, own: Own, sent_text: str | None) -> Reply:
     read before HTML; HTML when there is no plain text or only a note that there is HTML.
     """
     plain = "\n".join(text for text in inbound.texts if text.strip())
-    if plain.strip() and not (inbound.htmls and _STUB.search(plain) and len(plain) < 400):
+    if plain.strip() and not (inbound.htmls and len(plain) < 400 and _STUB.search(plain)):
         return separate(plain, own, sent_text)
     parts = [text_of_html(html) for html in inbound.htmls]
     text = "\n".join(part.text for part in parts if part.text.strip())
@@ -46,53 +47,24 @@ def typed_words(inbound: Inbound, own: Own, sent_text: str | None) -> Reply:
     if not parts:
         return separate(plain, own, sent_text)
     reply = separate(text, own, sent_text)
-    return Reply(reply.text, "\n".join(each for each in (reply.quoted, set_apart) if each))
+    return evolve(reply, quoted="\n".join(each for each in (reply.quoted, set_apart) if each))
 
 
 _STUB = re.compile(
     r"html\b.{0,80}\b(?:format|capable|viewer|client|reader)|view(?:ed)? (?:it )?in html",
     re.IGNORECASE | re.DOTALL,
 )
-_SPACE = re.compile(r"[\s\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]+")
-_MARKS = re.compile(r"[\s>|\uff1e]+")
-_QUOTED = re.compile(r"\s{0,3}(?:>|\uff1e)")
-_FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
-_LABEL = re.compile(r"[\s>*_|]{0,6}[^\s:\uff1a][^:\uff1a<>@]{0,30}?[ *_\xa0]{0,3}[:\uff1a]")
-_DATED = re.compile(r"\d[:.h\uff1a]\d\d|\b(?:19|20)\d\d\b|\d\u5e74|\d+[/.-]\d+[/.-]\d+")
-_RULE = re.compile(r"[\s>]{0,6}[_\u2500=*-]{5,}\s*$")
-_ENDS = re.compile(r"(?:[:\uff1a]|-{2,}|\u300d|\))[\s*_>]*$")
 _PGP_BEGIN = re.compile(r"-----BEGIN PGP SIGNED MESSAGE-----")
 _PGP_SIGNATURE = re.compile(r"-----BEGIN PGP SIGNATURE-----")
 
 
 def separate(text: str, own: Own, sent_text: str | None) -> Reply:
     """The same for a text that is already at hand."""
-    lines = _unarmoured(text[:TEXT_LIMIT].split("\n"))
-    page = _Page(lines, _marks_of(own), _sent_lines(sent_text))
-    page.protect_fences()
-    page.cut_attributions()
-    page.cut_header_block()
-    page.cut_quotes()
-    page.cut_sent_tail()
-    page.cut_signature()
-    page.cut_footers()
-    return page.reply()
-
-
-def _flat(line: str) -> str:
-    """The line as it is compared: without quote marks and invisible characters, blanks collapsed."""
-    return _SPACE.sub(
-        " ", _MARKS.sub(" ", line[:LINE_LIMIT], count=1) if line[:1] in " \t>|\uff1e" else line[:LINE_LIMIT]
-    ).strip()
-
-
-def _marks_of(own: Own) -> tuple[str, ...]:
-    """What tells that a block speaks of us: our addresses and names, folded."""
-    return tuple(mark.casefold() for mark in (*own.addresses, *own.names) if len(mark) > 2)
-
-
-def _sent_lines(sent_text: str | None) -> frozenset[str]:
-    return frozenset(flat for line in (sent_text or "").split("\n") if (flat := _flat(line)))
+    given = text[:TEXT_LIMIT].split("\n")
+    lines = _unarmoured(given[:LINES_LIMIT])
+    page = Page.of(lines, own, sent_text)
+    page.cut_all()
+    return Reply(page.typed(), page.quoted(), shortened=len(text) > TEXT_LIMIT or len(given) > LINES_LIMIT)
 
 
 def _unarmoured(lines: list[str]) -> list[str]:
@@ -103,273 +75,3 @@ def _unarmoured(lines: list[str]) -> list[str]:
     end = next((at for at, line in enumerate(lines) if at > start and _PGP_SIGNATURE.match(line)), len(lines))
     body = next((at + 1 for at in range(start, end) if not lines[at].strip()), start + 1)
     return lines[:start] + [line.removeprefix("- ") for line in lines[body:end]]
-
-
-@define
-class _Page:
-    """The lines of one text and which of them are cut; each rule looks at what the earlier ones left."""
-
-    lines: list[str]
-    marks: tuple[str, ...]
-    sent: frozenset[str]
-    cut: list[bool] = Factory(lambda self: [False] * len(self.lines), takes_self=True)
-    fenced: list[bool] = Factory(lambda self: [False] * len(self.lines), takes_self=True)
-    introduced: set[int] = Factory(set)
-
-    def reply(self) -> Reply:
-        """What is left, and what was taken."""
-        kept: list[str] = []
-        torn = False
-        for line, cut, fenced in self._rows():
-            if cut:
-                torn = True
-            elif line.strip() or not torn or (kept and kept[-1].strip()):
-                kept.append(line if fenced else line.rstrip())
-                torn = torn and not line.strip()
-        return Reply(_trimmed(kept), _trimmed([line.rstrip() for line, cut, _ in self._rows() if cut]))
-
-    def _rows(self) -> Sequence[tuple[str, bool, bool]]:
-        return list(zip(self.lines, self.cut, self.fenced, strict=True))
-
-    def protect_fences(self) -> None:
-        """Lines of a closed code fence are typed, whatever they look like."""
-        opened: int | None = None
-        for at, line in enumerate(self.lines):
-            if _FENCE.match(line):
-                if opened is None:
-                    opened = at
-                else:
-                    self.fenced[opened : at + 1] = [True] * (at + 1 - opened)
-                    opened = None
-
-    def _ours(self, text: str) -> bool:
-        folded = _SPACE.sub(" ", text).casefold()
-        return any(mark in folded for mark in self.marks)
-
-    def _is_blank(self, at: int) -> bool:
-        return not _flat(self.lines[at])
-
-    def _next_filled(self, at: int) -> int:
-        while at < len(self.lines) and self._is_blank(at):
-            at += 1
-        return at
-
-    def cut_attributions(self) -> None:
-        """A block of few lines that names us and ends like ``…:``, above a quotation, our text or the end."""
-        for last in range(len(self.lines)):
-            start = self._attribution(last)
-            if start is None:
-                continue
-            end = last + 1
-            self.cut[start:end] = [True] * (end - start)
-            below = self._next_filled(end)
-            if below < len(self.lines) and _QUOTED.match(self.lines[below]):
-                self.introduced.add(below)
-            else:
-                self.cut[end:] = [True] * (len(self.lines) - end)
-                return
-
-    def _attribution(self, last: int) -> int | None:
-        """The first line of the attribution that ends with this line, or None.
-
-        Upwards from its end, only as far as is needed for our name and then for a date or time.
-        """
-        line = self.lines[last]
-        if self.cut[last] or self.fenced[last] or len(line) > 400 or not self._closes(line):
-            return None
-        start = self._upwards(last, self._ours)
-        if start is None:
-            return None
-        dated = self._upwards(last, lambda block: self._ours(block) and _DATED.search(block) is not None)
-        start = self._whole(start if dated is None else dated)
-        block = " ".join(self.lines[start : last + 1])
-        return start if self._introduces(last + 1, block) else None
-
-    def _upwards(self, last: int, holds: Callable[[str], bool]) -> int | None:
-        """The nearest line at or above from which on the block holds what is asked; few lines only."""
-        block = ""
-        filled = 0
-        for at in range(last, max(-1, last - 7), -1):
-            line = self.lines[at]
-            if self._is_blank(at):
-                if filled and holds(block):
-                    return None
-                continue
-            if self.fenced[at] or self.cut[at] or len(line) > 400:
-                return None
-            if at < last and (_flat(line) in self.sent or self._closes(line)):
-                return None
-            block = f"{line} {block}"
-            filled += 1
-            if holds(block):
-                return at
-            if filled >= 5:
-                return None
-        return None
-
-    def _whole(self, start: int) -> int:
-        """Take in the line above where it is plainly the other half of ours: an open ``<``, or our name."""
-        above = start - 1
-        if above < 0 or self._is_blank(above) or self.cut[above] or self.fenced[above]:
-            return start
-        line = _flat(self.lines[above])
-        return above if line.endswith("<") or (len(line) < 80 and self._names_end(line)) else start
-
-    def _names_end(self, line: str) -> bool:
-        folded = line.casefold().rstrip("\"'<( ")
-        return any(folded.endswith(mark) for mark in self.marks)
-
-    def _closes(self, block: str) -> bool:
-        end = _SPACE.sub(" ", block[-120:])
-        return _ENDS.search(end[-40:]) is not None or WROTE.search(end[-60:]) is not None
-
-    def _introduces(self, at: int, block: str) -> bool:
-        below = self._next_filled(at)
-        if below >= len(self.lines):
-            return True
-        line = self.lines[below]
-        if _QUOTED.match(line) or _flat(line) in self.sent:
-            return True
-        return WROTE.search(block[-60:]) is not None and _DATED.search(block) is not None
-
-    def cut_header_block(self) -> None:
-        """Outlook and its like: our From, Sent, To, Subject lines, then our text without any marks."""
-        at = 0
-        while at < len(self.lines):
-            if self.cut[at] or self.fenced[at]:
-                at += 1
-                continue
-            end = self._labels(at)
-            if end is not None:
-                start = at
-                above = at - 1
-                while above >= 0 and (self._is_blank(above) or self._announces(above)):
-                    if self._announces(above):
-                        start = above
-                    above -= 1
-                self.cut[start:] = [True] * (len(self.lines) - start)
-                return
-            at += 1
-
-    def _announces(self, at: int) -> bool:
-        line = self.lines[at]
-        return _RULE.match(line) is not None or ORIGINAL_MESSAGE.search(line[:200]) is not None
-
-    def _labels(self, start: int) -> int | None:
-        """The index behind a block of at least three ``Label: value`` lines that names us."""
-        if _LABEL.match(self.lines[start]) is None:
-            return None
-        labels = 0
-        end = start
-        while end < len(self.lines) and end < start + 14 and not (self._is_blank(end) and labels >= 2):
-            if _LABEL.match(self.lines[end]):
-                labels += 1
-            elif labels == 0 or end > start + 12:
-                break
-            end += 1
-        block = " ".join(self.lines[start:end])
-        return end if labels >= 3 and self._ours(block[:3000]) else None
-
-    def cut_quotes(self) -> None:
-        """Runs of ``>`` lines: those under an attribution, at the end, or with a line that we sent."""
-        at = 0
-        while at < len(self.lines):
-            if not _QUOTED.match(self.lines[at]) or self.fenced[at]:
-                at += 1
-                continue
-            end = at
-            while end < len(self.lines) and _QUOTED.match(self.lines[end]) and not self.fenced[end]:
-                end += 1
-            run = range(at, end)
-            known = [_flat(self.lines[each]) in self.sent for each in run]
-            below = self.introduced and at >= min(self.introduced)
-            if below or any(self.cut[each] for each in run) or any(known):
-                self.cut[at:end] = [True] * (end - at)
-                end = self._rewrapped(end)
-            elif (
-                not self.sent and self._next_filled(end) >= len(self.lines) and any(self._has_words_above(at))
-            ):
-                self.cut[at:end] = [True] * (end - at)
-            at = end
-
-    def _rewrapped(self, at: int) -> int:
-        """Remainders of wrapped quoted lines that have lost their mark: our text, amid the quotation."""
-        end = at
-        while (
-            end < len(self.lines)
-            and not self._is_blank(end)
-            and not _QUOTED.match(self.lines[end])
-            and any(sent.endswith(_flat(self.lines[end])) for sent in self.sent)
-        ):
-            self.cut[end] = True
-            end += 1
-        return end
-
-    def _has_words_above(self, at: int) -> Sequence[bool]:
-        return [not self.cut[each] and not self._is_blank(each) for each in range(at)]
-
-    def cut_sent_tail(self) -> None:
-        """Our text below the reply without any mark, from where two lines in a row are ours."""
-        if len(self.sent) < 2:
-            return
-        for at in range(len(self.lines)):
-            if (
-                self.cut[at]
-                or self.fenced[at]
-                or self._is_blank(at)
-                or _flat(self.lines[at]) not in self.sent
-            ):
-                continue
-            below = self._next_filled(at + 1)
-            ours = below < len(self.lines) and _flat(self.lines[below]) in self.sent
-            if ours and len(_flat(self.lines[at])) > 12:
-                self.cut[at:] = [True] * (len(self.lines) - at)
-                return
-
-    def cut_signature(self) -> None:
-        """``-- `` and at most eight short lines up to a quotation or the end (RFC 3676, section 4.3)."""
-        for at in range(len(self.lines)):
-            if self.cut[at] or self.fenced[at] or self.lines[at].rstrip("\r") not in {"-- ", "--", "--\xa0"}:
-                continue
-            end = at + 1
-            while end < len(self.lines) and not self.cut[end]:
-                end += 1
-            below = [line for line in self.lines[at + 1 : end] if line.strip()]
-            if len(below) <= 8 and all(len(line) <= 100 for line in below):
-                self.cut[at:end] = [True] * (end - at)
-
-    def cut_footers(self) -> None:
-        """What a phone, a list or a scanner writes under the words, from the last line upwards."""
-        for _ in range(4):
-            kept = [at for at in range(len(self.lines)) if not self.cut[at] and not self._is_blank(at)]
-            if not kept:
-                return
-            last = kept[-1]
-            if self.fenced[last]:
-                return
-            if FOOTERS.match(_flat(self.lines[last])[:200]) and not self._goes_on(last):
-                self.cut[last] = True
-                continue
-            start = self._list_footer(kept)
-            if start is None:
-                return
-            self.cut[start:] = [True] * (len(self.lines) - start)
-
-    def _goes_on(self, at: int) -> bool:
-        """Whether the line is the end of a sentence that began on the line above."""
-        above = _flat(self.lines[at - 1]) if at else ""
-        return bool(above) and above[-1].isalnum() and _flat(self.lines[at]).endswith(".")
-
-    def _list_footer(self, kept: Sequence[int]) -> int | None:
-        """Where the footer of a list or scanner begins: a long rule, then few lines with its words."""
-        for at in reversed(kept[-8:]):
-            if _RULE.match(self.lines[at]) and not self.fenced[at]:
-                block = " ".join(self.lines[at:])[:3000]
-                return at if LIST_FOOTERS.search(block) else None
-        return None
-
-
-def _trimmed(lines: Sequence[str]) -> str:
-    """The lines without empty ones at both ends."""
-    filled = [at for at, line in enumerate(lines) if line.strip()]
-    return "\n".join(lines[filled[0] : filled[-1] + 1]).rstrip() if filled else ""

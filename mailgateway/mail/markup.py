@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 from attrs import Factory, define
 
-HTML_LIMIT = 1024 * 1024
+HTML_LIMIT = 512 * 1024
 """Characters of HTML that are read."""
 
 _VOID = frozenset(
@@ -51,6 +51,9 @@ _SIGNATURE_CLASS = re.compile(
 _TAIL_ID = re.compile(
     r"(?:x_)*(?:divrplyfwdmsg|appendonsend|isreplycontent|mail-editor-reference-message-container)"
 )
+_STRAY = re.compile(r"<(?![A-Za-z/!?])")
+"""A ``<`` that opens nothing: the library's parser takes quadratic time over many of them."""
+
 _BORDER = re.compile(r"border-top:solid#(?:e1e1e1|b5c4df)")
 
 
@@ -65,7 +68,7 @@ class Rendered:
 def text_of_html(html: str) -> Rendered:
     """Split and render one HTML part."""
     reader = _Reader()
-    reader.feed(html[:HTML_LIMIT])
+    reader.feed(_STRAY.sub("&lt;", html[:HTML_LIMIT]))
     reader.close()
     return Rendered(_tidy("".join(reader.typed)), _tidy("".join(reader.quoted)))
 
