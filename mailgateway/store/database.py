@@ -9,15 +9,18 @@ default begins no transaction for a SELECT and loses updates.  PostgreSQL runs S
 and repeats what conflicted, so the same function is right on both.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from attrs import define, field
 from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event, text
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.exc import DatabaseError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import QueuePool
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.python.threadpool import ThreadPool
@@ -77,7 +80,10 @@ def sqlite_database_engine(path: Path | None) -> Engine:
     if path is None:
         engine = create_engine(
             "sqlite://",
-            poolclass=StaticPool,
+            poolclass=QueuePool,  # one connection, kept for good: it is the database
+            pool_size=1,
+            max_overflow=0,
+            pool_timeout=BUSY_SECONDS,
             connect_args={"check_same_thread": False, "isolation_level": None},
         )
     else:
@@ -124,22 +130,43 @@ def transact(engine: Engine, work: Work[T], *, offset: timedelta = timedelta(0),
     """
     for attempt in range(TRIES):
         try:
-            with (
-                engine.connect().execution_options(mailgateway_reading=reading) as connection,
-                connection.begin(),
-            ):
+            with unavailability(), _begun(engine, reading) as connection:
                 return work(Tx(connection, _clock(connection) + offset))
-        except OperationalError as error:
-            if _conflicted(error) and attempt + 1 < TRIES:
-                continue
-            raise StoreUnavailable(_reason(error)) from None
         except DBAPIError as error:
-            if _conflicted(error) and attempt + 1 < TRIES:
-                continue
-            if error.connection_invalidated:
-                raise StoreUnavailable(_reason(error)) from None
-            raise
+            if not _conflicted(error) or attempt + 1 == TRIES:
+                raise
+        time.sleep(0.001 * 2 ** min(attempt, 6))
     raise StoreUnavailable("the database is too busy")
+
+
+@contextmanager
+def _begun(engine: Engine, reading: bool) -> Iterator[Connection]:
+    """A connection with an open transaction, committed at the end or rolled back."""
+    options: dict[str, Any] = {"mailgateway_reading": reading}
+    if reading and engine.dialect.name == "postgresql":
+        options["postgresql_readonly"] = True
+    with engine.connect().execution_options(**options) as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def unavailability() -> Iterator[None]:
+    """Turn what says that the database cannot be used now into ``StoreUnavailable``.
+
+    What is wrong with a statement, and what asks for the transaction to be repeated, passes unchanged.
+    """
+    try:
+        yield
+    except PoolTimeout:
+        raise StoreUnavailable("the database is too busy") from None
+    except (IntegrityError, ProgrammingError):
+        raise
+    except DBAPIError as error:
+        if not _conflicted(error) and (
+            isinstance(error, OperationalError) or error.connection_invalidated or _broken(error)
+        ):
+            raise StoreUnavailable(_reason(error)) from None
+        raise
 
 
 def _clock(connection: Connection) -> datetime:
@@ -152,6 +179,14 @@ def _clock(connection: Connection) -> datetime:
 
 def _conflicted(error: DBAPIError) -> bool:
     return getattr(error.orig, "sqlstate", None) in CONFLICTS
+
+
+def _broken(error: DBAPIError) -> bool:
+    """Whether the database is read-only or damaged; SQLite says the latter by its most general error."""
+    if type(error.orig).__module__.startswith("sqlite3"):
+        return type(error) is DatabaseError
+    state = getattr(error.orig, "sqlstate", None) or ""
+    return state == "25006" or state[:2] in {"08", "53", "57", "58", "XX"}
 
 
 def _reason(error: DBAPIError) -> str:

@@ -6,7 +6,7 @@ Both spellings stand side by side here, so that no other module needs to know wh
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Table
+from sqlalchemy import Executable, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 from mailgateway.store.database import Tx
@@ -16,10 +16,10 @@ def insert_or_ignore(tx: Tx, table: Table, values: Mapping[str, Any]) -> bool:
     """Insert one row unless a unique key of it is taken; whether it was inserted."""
     match tx.dialect:
         case "sqlite":
-            result = tx.execute(sqlite.insert(table).on_conflict_do_nothing(), values)
+            statement: Executable = sqlite.insert(table).on_conflict_do_nothing()
         case _:
-            result = tx.execute(postgresql.insert(table).on_conflict_do_nothing(), values)
-    return result.rowcount == 1
+            statement = postgresql.insert(table).on_conflict_do_nothing()
+    return tx.execute(statement.execution_options(preserve_rowcount=True), values).rowcount == 1
 
 
 def insert_or_update(tx: Tx, table: Table, keys: Sequence[str], values: Mapping[str, Any]) -> None:

@@ -1,0 +1,1 @@
+"""Tests of the store: one conformance suite on each database, and what only SQLite does."""

@@ -1,0 +1,212 @@
+"""The store on SQLite, in memory and in a file, and what only a file can do: fill up, lock, be backed up."""
+
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import IntegrityError
+from twisted.internet import defer, reactor
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase, TestCase
+
+from mailgateway.errors import ConfigError, StoreUnavailable
+from mailgateway.store import database as database_module
+from mailgateway.store import envelopes
+from mailgateway.store import upgrade as upgrade_module
+from mailgateway.store.database import ThreadedDatabase, Tx, sqlite_database_engine, transact
+from mailgateway.store.upgrade import open_engine, upgrade
+from tests.store.conformance import StoreConformance
+from tests.store.values import envelope, filed, introduce
+
+
+class SQLiteMemoryTests(StoreConformance):
+    """In memory, as tests of flows use it."""
+
+    def make_engine(self) -> Engine:
+        return sqlite_database_engine(None)
+
+
+class SQLiteFileTests(StoreConformance):
+    """In a file, as the service uses it."""
+
+    def make_engine(self) -> Engine:
+        return open_engine(Path(self.mktemp()) / "gateway.sqlite3")
+
+
+del StoreConformance  # the suite itself is no test of this module
+
+
+class FileTests(SynchronousTestCase):
+    """What a file does that memory does not."""
+
+    def setUp(self) -> None:
+        self.path = Path(self.mktemp()).absolute() / "state" / "gateway.sqlite3"
+        self.engine = open_engine(self.path)
+        self.addCleanup(self.engine.dispose)
+        upgrade(self.engine)
+        transact(self.engine, introduce)
+
+    def mode(self, path: Path) -> int:
+        """Permission bits."""
+        return stat.S_IMODE(path.stat().st_mode)
+
+    def test_is_private(self) -> None:
+        """People's words are for the owner's eyes: folder, file and what SQLite lays beside it."""
+        transact(self.engine, lambda tx: filed(tx, envelope(1)))
+        self.assertEqual(self.mode(self.path.parent), 0o700)
+        self.assertEqual({self.mode(path) for path in self.path.parent.iterdir()}, {0o600})
+
+    def test_is_durable(self) -> None:
+        """Every connection writes ahead and through to the disk, and enforces references."""
+        with self.engine.connect() as one, self.engine.connect() as two:
+            for connection in (one, two):
+                pragmas = [
+                    connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+                    for name in ("journal_mode", "synchronous", "foreign_keys")
+                ]
+                self.assertEqual(pragmas, ["wal", 2, 1])
+                connection.rollback()
+                break
+
+    def test_an_older_file_is_backed_up_before_it_changes(self) -> None:
+        """The copy is whole, private, and of the state before."""
+        transact(self.engine, lambda tx: filed(tx, envelope(1)))
+        self.patch(upgrade_module, "REVISIONS", ("0001", "0002"))
+        self.patch(upgrade_module, "HEAD", "0002")
+        migrated: list[object] = []
+        self.patch(upgrade_module, "migrate", migrated.append)
+        upgrade(self.engine, self.path.parent / "backups")
+        self.assertEqual(len(migrated), 1)
+        copy = self.path.parent / "backups" / "gateway-0001.backup"
+        self.assertEqual(self.mode(copy), 0o600)
+        with closing(sqlite3.connect(copy)) as connection:
+            self.assertEqual(
+                connection.execute("SELECT body FROM envelope").fetchall(), [(envelope(1).body,)]
+            )
+
+    def test_without_a_backup_nothing_is_upgraded(self) -> None:
+        """When the copy cannot be written, the database stays as it is."""
+        self.patch(upgrade_module, "REVISIONS", ("0001", "0002"))
+        self.patch(upgrade_module, "HEAD", "0002")
+        self.patch(upgrade_module, "migrate", lambda _connection: self.fail("upgraded without a backup"))
+        blocked = self.path.parent / "blocked"
+        blocked.write_text("a file where a folder should be", encoding="utf-8")
+        self.assertRaises(StoreUnavailable, upgrade, self.engine, blocked)
+
+    def test_the_usual_start_does_not_load_alembic(self) -> None:
+        """Nothing to do costs a query."""
+        self.patch(upgrade_module, "migrate", lambda _connection: self.fail("migrated"))
+        self.patch(upgrade_module, "_alone", lambda _engine: self.fail("locked"))
+        upgrade(self.engine)
+
+    def test_a_full_disk_is_told_and_heals(self) -> None:
+        """What did not fit has not happened; once there is room again, all goes on without a restart."""
+
+        def limit(tx: Tx, pages: int) -> None:
+            tx.execute(text(f"PRAGMA max_page_count={pages}"))
+
+        transact(self.engine, lambda tx: limit(tx, 1))  # cannot shrink below what is used: full at once
+        big = envelope(1, body="x" * 1_000_000)
+        error = self.assertRaises(StoreUnavailable, transact, self.engine, lambda tx: filed(tx, big))
+        self.assertIn("full", str(error))
+        self.assertNotIn("xxx", str(error))
+        self.assertIsNone(transact(self.engine, lambda tx: envelopes.find(tx, big.id)))
+        transact(self.engine, lambda tx: limit(tx, 1_000_000))
+        transact(self.engine, lambda tx: filed(tx, big))
+        self.assertEqual(transact(self.engine, lambda tx: envelopes.find(tx, big.id)), big)
+
+    def test_a_failed_commit_does_not_poison_the_connection(self) -> None:
+        """A COMMIT that is refused leaves a transaction open in SQLite; it must not swallow the next one."""
+
+        def dangling(tx: Tx) -> None:
+            tx.execute(text("PRAGMA defer_foreign_keys=ON"))
+            filed(tx, envelope(1))
+            tx.execute(
+                text(
+                    "INSERT INTO attachment (envelope_id, id, filename, content_type, size, data)"
+                    " VALUES ('m-none', 'a1', '', '', 0, x'00')"
+                )
+            )
+
+        for _ in range(3):
+            self.assertRaises(IntegrityError, transact, self.engine, dangling)
+        self.assertIsNone(transact(self.engine, lambda tx: envelopes.find(tx, envelope(1).id)))
+        transact(self.engine, lambda tx: filed(tx, envelope(2)))
+        other = open_engine(self.path)
+        self.addCleanup(other.dispose)
+        self.assertEqual(transact(other, lambda tx: envelopes.find(tx, envelope(2).id)), envelope(2))
+
+    def test_a_lock_that_does_not_end_is_told_and_heals(self) -> None:
+        """Another process that keeps the file locked makes us wait a while, then say so."""
+        self.patch(database_module, "BUSY_SECONDS", 0.05)
+        impatient = open_engine(self.path)
+        self.addCleanup(impatient.dispose)
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            error = self.assertRaises(
+                StoreUnavailable, transact, impatient, lambda tx: filed(tx, envelope(1))
+            )
+            self.assertIn("locked", str(error))
+            # who only reads is not kept waiting
+            self.assertIsNone(transact(impatient, lambda tx: envelopes.find(tx, "m-0"), reading=True))
+            other.execute("ROLLBACK")
+        transact(impatient, lambda tx: filed(tx, envelope(1)))
+
+    def test_a_file_that_is_no_database_is_told(self) -> None:
+        """Garbage is neither overwritten nor a traceback."""
+        path = Path(self.mktemp()).absolute()
+        path.write_bytes(b"not a database at all, but long enough to look at" * 100)
+        engine = open_engine(path)
+        self.addCleanup(engine.dispose)
+        self.assertRaises(StoreUnavailable, upgrade, engine)
+        self.assertTrue(path.read_bytes().startswith(b"not a database"))
+
+    def test_a_folder_that_cannot_be_made_is_told(self) -> None:
+        """A path below a file is the operator's to mend."""
+        self.assertRaises(StoreUnavailable, open_engine, self.path / "below" / "gateway.sqlite3")
+
+    def test_an_unknown_url_is_a_wrong_setting(self) -> None:
+        """Only PostgreSQL is named by a URL."""
+        error = self.assertRaises(ConfigError, open_engine, "mysql://localhost/x")
+        self.assertEqual(error.problems[0].path, "daemon.database")
+
+
+class ThreadedTests(TestCase):
+    """The database of the running service: threads inside, Deferreds outside."""
+
+    def setUp(self) -> None:
+        engine = open_engine(Path(self.mktemp()).absolute() / "gateway.sqlite3")
+        upgrade(engine)
+        transact(engine, introduce)
+        self.database = ThreadedDatabase(reactor, engine)
+        self.addCleanup(self.database.close)
+
+    async def test_run_and_read(self) -> None:
+        """What was run can be read when its Deferred fires, on the reactor's thread."""
+        await self.database.run(lambda tx: filed(tx, envelope(1)))
+        self.assertEqual(await self.database.read(lambda tx: envelopes.find(tx, envelope(1).id)), envelope(1))
+        self.assertFalse(self.database.shared)
+
+    async def test_what_raises_fails_alone(self) -> None:
+        """Of many that are handed over at once, one that raises undoes itself and nobody else."""
+
+        def bad(tx: Tx) -> None:
+            filed(tx, envelope(100))
+            raise KeyError("bad")
+
+        def good(uid: int) -> Callable[[Tx], None]:
+            return lambda tx: filed(tx, envelope(uid))
+
+        uids = range(1, 31)
+        works = [self.database.run(good(uid) if uid % 5 else bad) for uid in uids]
+        results = await defer.DeferredList(works, consumeErrors=True)
+        self.assertEqual([ok for ok, _ in results], [bool(uid % 5) for uid in uids])
+        raised = {repr(result.value) for ok, result in results if not ok and isinstance(result, Failure)}
+        self.assertEqual(raised, {"KeyError('bad')"})
+        found = await self.database.read(
+            lambda tx: [envelopes.find(tx, envelope(uid).id) is not None for uid in (*uids, 100)]
+        )
+        self.assertEqual(found, [*(bool(uid % 5) for uid in uids), False])
