@@ -13,11 +13,12 @@ from mailgateway.daemons.machine import watching_machine
 def drawing() -> str:
     """The machine as a DOT file (Graphviz), the same text for the same machine."""
     source = watching_machine().build().asDigraph().source
-    events = dict(re.findall(r'^\t(t\d+) \[label=.*?<font face="menlo-italic">(\w+)<', source, re.M))
+    events = dict(re.findall(r'^\t(t\d+) \[label=.*?<font face="menlo-italic">(\w+)<', source, re.MULTILINE))
     before = [
-        (node, state) for state, node in re.findall(r'^\t"?([\w ]+?)"? -> (t\d+):tableport', source, re.M)
+        (node, state)
+        for state, node in re.findall(r'^\t"?([\w ]+?)"? -> (t\d+):tableport', source, re.MULTILINE)
     ]
-    after = dict(re.findall(r'^\t(t\d+):tableport:e -> "?([\w ]+?)"?$', source, re.M))
+    after = dict(re.findall(r'^\t(t\d+):tableport:e -> "?([\w ]+?)"?$', source, re.MULTILINE))
     edges = sorted((state, after[node], events[node]) for node, state in before)
     lines = [f'\t"{start}" -> "{end}" [label="{event}"]' for start, end, event in edges]
     return "\n".join(["digraph watcher {", "\trankdir=LR", '\tstopped [style="bold"]', *lines, "}", ""])

@@ -110,6 +110,17 @@ class MachineTests(SynchronousTestCase):
         line.go_on("catch up")
         return line
 
+    def _reach_connecting(self) -> None:
+        self.watching.start()
+
+    def _reach_preparing(self) -> FakeLine:
+        self.watching.start()
+        return self.connected()
+
+    def _reach_waiting(self, error: Exception) -> None:
+        self.watching.start()
+        self.attempts[-1].errback(error)
+
     def states(self) -> list[str]:
         """The states that were told."""
         return [condition.state for condition in self.told]
@@ -254,14 +265,12 @@ class MachineTests(SynchronousTestCase):
     def test_a_stop_in_every_state_lets_everything_go(self) -> None:
         """No timer, no attempt and no line is left behind."""
         steps: dict[str, Callable[[], FakeLine | None]] = {
-            "connecting": lambda: self.watching.start(),
-            "preparing": lambda: (self.watching.start(), self.connected())[1],
+            "connecting": self._reach_connecting,
+            "preparing": self._reach_preparing,
             "resting": self.resting,
             "polling": lambda: self.resting(idles=False),
-            "backing off": lambda: (self.watching.start(), self.attempts[-1].errback(Unreachable("no")))[1],
-            "refused": lambda: (self.watching.start(), self.attempts[-1].errback(Held(START + timedelta(1))))[
-                1
-            ],
+            "backing off": lambda: self._reach_waiting(Unreachable("no")),
+            "refused": lambda: self._reach_waiting(Held(START + timedelta(1))),
         }
         for name, reach in steps.items():
             self.setUp()
@@ -275,7 +284,5 @@ class MachineTests(SynchronousTestCase):
             self.assertEqual(self.told[-1].state, "connecting", name)
 
     def test_the_picture_in_the_docs_is_drawn_from_the_code(self) -> None:
-        """Whoever changes the machine redraws ``docs/watcher.dot`` (``python -m tests.daemons.draw_machine``)."""
-        drawn = drawing()
-        committed = (DOCS / "watcher.dot").read_text(encoding="utf-8")
-        self.assertEqual(committed, drawn)
+        """Whoever changes the machine runs ``python -m tests.daemons.draw_machine > docs/watcher.dot``."""
+        self.assertEqual((DOCS / "watcher.dot").read_text(encoding="utf-8"), drawing())

@@ -1,0 +1,223 @@
+"""Scanning a folder: from a mailbox in memory to filed envelopes, with the mischief that servers make."""
+
+from datetime import timedelta
+from email.message import EmailMessage
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import Clock
+
+from mailgateway.domain.envelope import Envelope
+from mailgateway.errors import Unreachable
+from mailgateway.flows import deliver, folders
+from mailgateway.flows.deliver import Claimant, Target
+from mailgateway.flows.scan import FEW, PATIENCE, WINDOW, Rules, Scanned, Scanner
+from mailgateway.mail.own import Own
+from tests.fakes.mailbox import FakeMailbox
+from tests.flows.outbound import I1, IDENTITY, S1, OutboundTestCase
+
+PERSON = "robin@example.org"
+RESULTS = "mx.example.net; dkim=pass header.d=example.org; dmarc=pass header.from=example.org"
+OWN = Own(addresses=["agent@example.org"], allowed=[PERSON], trusted_authserv_ids=["mx.example.net"])
+
+
+def mail(words: str, subject: str, sender: str = PERSON) -> bytes:
+    """A mail as the receiving server hands it over."""
+    message = EmailMessage()
+    message["Authentication-Results"] = RESULTS
+    message["From"] = sender
+    message["To"] = "agent@example.org"
+    message["Subject"] = subject
+    message["Message-ID"] = f"<{words.replace(' ', '.')}@mail.example.org>"
+    message.set_content(words)
+    return message.as_bytes().replace(b"\n", b"\r\n")
+
+
+class ScanTestCase(OutboundTestCase):
+    """A session with a question out, and the folder that its answers come to."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.ping()
+        sent = self.now(self.submitting())
+        self.subject = f"Re: {sent.subject}"
+        self.mailbox = FakeMailbox()
+        rules = Rules(IDENTITY, OWN, timedelta(hours=168), "k" * 64, header_threading=True)
+        self.scanner = Scanner(
+            self.gateway.database, self.gateway.bell, rules, lambda judging: succeed(judging())
+        )
+        self.clock = Clock()
+
+    def scan(self) -> Scanned:
+        """One scan, to its end."""
+        return self.now(self.scanner.scan(self.mailbox, None))
+
+    def answer(self, words: str) -> int:
+        """A person answers; the UID."""
+        return self.mailbox.deliver(mail(words, self.subject))
+
+    def stranger(self) -> int:
+        """Somebody else writes; the UID."""
+        return self.mailbox.deliver(mail("buy this", "Offer", "eve@evil.example"))
+
+    def pending(self) -> tuple[Envelope, ...]:
+        """What waits for the session."""
+        gateway = self.gateway
+        return self.now(deliver.pending(gateway.database, gateway.identity, session=S1, kind=None))
+
+    def words(self) -> list[str]:
+        """The words that wait for the session, oldest first."""
+        return [envelope.body for envelope in self.pending()]
+
+    def take(self, envelope: Envelope) -> None:
+        """Claim and ack."""
+        gateway = self.gateway
+        who = (Target(id=envelope.id), Claimant(I1, IDENTITY.machine_id))
+        self.now(deliver.claim(gateway.database, gateway.bell, gateway.identity, *who))
+        self.now(deliver.ack(gateway.database, gateway.bell, gateway.identity, *who))
+
+    def cursor(self) -> tuple[int, int] | None:
+        """Where reading goes on."""
+        return self.now(folders.cursor(self.gateway.database, self.mailbox.account, self.mailbox.folder))
+
+
+class ForwardTests(ScanTestCase):
+    """Reading on from the cursor."""
+
+    def test_the_first_look_begins_with_what_comes_from_now_on(self) -> None:
+        """Old mail is neither read nor filed, however much there is."""
+        for _ in range(20):
+            self.answer("from before")
+        self.assertEqual(self.scan(), Scanned(0, 0, {}))
+        self.assertEqual(self.mailbox.fetches, [])
+        self.assertEqual(self.cursor(), (7, 20))
+
+    def test_an_answer_is_filed_and_the_cursor_moves(self) -> None:
+        """The main walk."""
+        self.scan()
+        uid = self.answer("take sqlite")
+        scanned = self.scan()
+        self.assertEqual((scanned.examined, scanned.routed), (1, 1))
+        self.assertEqual(self.words(), ["take sqlite"])
+        self.assertEqual(self.cursor(), (7, uid))
+
+    def test_a_few_new_mails_come_in_one_command(self) -> None:
+        """Their texts come along, so nothing is asked for twice."""
+        self.scan()
+        self.answer("one")
+        self.answer("two")
+        self.scan()
+        self.assertEqual(len(self.mailbox.fetches), 1)
+        self.assertEqual(self.mailbox.texts, [])
+        self.assertEqual(self.words(), ["one", "two"])
+
+    def test_texts_of_strangers_are_never_asked_for(self) -> None:
+        """Of unrelated mail only header fields are read, and it is counted, not stored."""
+        self.scan()
+        for _ in range(FEW + 10):
+            self.stranger()
+        uid = self.answer("among them")
+        scanned = self.scan()
+        self.assertEqual(scanned.refused, {"not-allowed": FEW + 10})
+        self.assertEqual(self.mailbox.texts, [uid])
+        self.assertEqual(self.words(), ["among them"])
+
+    def test_a_backlog_is_read_in_windows(self) -> None:
+        """No command asks for more than a window of a mailbox whose size is known."""
+        self.scan()
+        first = self.mailbox.next_uid
+        for _ in range(WINDOW + 20):
+            self.stranger()
+        self.answer("last of all")
+        self.scan()
+        self.assertEqual(self.mailbox.fetches[0], (first, first + WINDOW - 1, 0))
+        self.assertEqual(self.mailbox.fetches[1][:2], (first + WINDOW, None))
+        self.assertEqual(self.words(), ["last of all"])
+
+    def test_an_empty_scan_writes_nothing(self) -> None:
+        """Idle mailboxes cost no commit."""
+        self.scan()
+        before = self.cursor()
+        self.assertEqual(self.scan(), Scanned(0, 0, {}))
+        self.assertEqual(self.cursor(), before)
+
+    def test_a_lost_connection_moves_the_cursor_over_nothing_that_was_not_filed(self) -> None:
+        """The next scan finds everything, once."""
+        self.scan()
+        self.answer("one")
+        self.answer("two")
+        before = self.cursor()
+        self.mailbox.lost_after = 1
+        self.failureResultOf(Deferred.fromCoroutine(self.scanner.scan(self.mailbox, None)), Unreachable)
+        self.assertEqual(self.cursor(), before)
+        self.mailbox.lost_after = None
+        self.scan()
+        self.assertEqual(self.words(), ["one", "two"])
+
+    def test_a_text_that_does_not_come_stops_the_scan_in_front_of_it(self) -> None:
+        """Some servers answer OK without a text; the mail must not be passed over."""
+        self.scan()
+        self.answer("one")
+        stuck = self.answer("two")
+        self.answer("three")
+        self.mailbox.withheld = {stuck}
+        self.assertEqual(self.scan().stopped_at, stuck)
+        self.assertEqual(self.words(), ["one"])
+        self.mailbox.withheld = set()
+        self.assertIsNone(self.scan().stopped_at)
+        self.assertEqual(self.words(), ["one", "two", "three"])
+
+    def test_a_text_that_never_comes_is_given_up_visibly(self) -> None:
+        """One poisoned mail does not keep the ones behind it for ever."""
+        self.scan()
+        stuck = self.answer("poison")
+        self.answer("behind it")
+        self.mailbox.withheld = {stuck}
+        refused = [self.scan().refused for _ in range(PATIENCE)]
+        self.assertEqual(refused[-1], {"malformed": 1})
+        self.assertEqual(self.words(), ["behind it"])
+
+    def test_a_mail_that_vanished_meanwhile_is_passed_over(self) -> None:
+        """Another client expunged it between its header and its text."""
+        self.scan()
+        for _ in range(FEW + 1):
+            self.stranger()
+        gone = self.answer("gone")
+        self.answer("still here")
+        self.mailbox.vanishing = {gone}
+        self.scan()
+        self.assertEqual(self.words(), ["still here"])
+
+
+class RenumberingTests(ScanTestCase):
+    """The server has numbered the folder anew."""
+
+    def test_nothing_is_lost_and_nothing_comes_twice(self) -> None:
+        """Acked stays acked, waiting keeps its id, new is new, and what is gone is dropped."""
+        self.scan()
+        uids = [self.answer(words) for words in ("acked", "waiting", "gone")]
+        self.scan()
+        acked, waiting, _gone = self.pending()
+        self.take(acked)
+        self.mailbox.renumber([uids[1], uids[0]], uid_validity=8)
+        self.answer("new")
+        self.scan()
+        found = self.pending()
+        self.assertEqual([envelope.body for envelope in found], ["waiting", "new"])
+        self.assertEqual(found[0].id, waiting.id)
+        assert found[0].source is not None
+        self.assertEqual((found[0].source.uid_validity, found[0].source.uid), (8, 1))
+        self.assertEqual(self.cursor(), (8, 3))
+
+    def test_a_renumbering_that_was_cut_short_begins_anew(self) -> None:
+        """The cursor stays in the old numbers until everything is known under the new ones."""
+        self.scan()
+        uids = [self.answer(words) for words in ("one", "two")]
+        self.scan()
+        self.mailbox.renumber(uids, uid_validity=8)
+        self.mailbox.lost_after = 1
+        self.failureResultOf(Deferred.fromCoroutine(self.scanner.scan(self.mailbox, None)), Unreachable)
+        self.assertEqual(self.cursor(), (7, uids[-1]))
+        self.mailbox.lost_after = None
+        self.scan()
+        self.assertEqual(self.words(), ["one", "two"])
+        self.assertEqual(self.cursor(), (8, 2))
