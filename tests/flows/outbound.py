@@ -43,21 +43,32 @@ S2 = SessionId("session-two")
 I1 = InstanceId("instance-one")
 
 
+class Interrupted(Exception):
+    """The power went out in the middle of a transaction."""
+
+
 @define(eq=False)
 class ContestedDatabase(ImmediateDatabase):
-    """Somebody else may be faster: each of ``before_writing`` is called once, before the next transaction."""
+    """Somebody else may be faster, and the power may go out."""
 
     before_writing: list[Callable[[], None]] = field(factory=list)
+    """Each is called once, before the next writing transaction."""
+    interrupted: bool = False
+    """Whether the next writing transaction is killed when all its statements are done, before the commit."""
 
     def run(self, work: Work[T]) -> Deferred[T]:
         """Run ``work`` in one transaction, after whoever is faster."""
         while self.before_writing:
             self.before_writing.pop()()
-        return ImmediateDatabase.run(self, work)
+        if not self.interrupted:
+            return ImmediateDatabase.run(self, work)
+        self.interrupted = False
 
+        def killed(tx: Tx) -> T:
+            work(tx)
+            raise Interrupted
 
-class Interrupted(Exception):
-    """The power went out in the middle of a transaction."""
+        return ImmediateDatabase.run(self, killed)
 
 
 @define(eq=False)

@@ -91,21 +91,16 @@ class SubmitTests(OutboundTestCase):
         self.assertEqual(self.claim().id, slower.outbox_id)
 
     def test_nothing_is_left_of_a_transaction_that_broke(self) -> None:
-        """A crash after the last statement, before the commit, leaves no route, no thread, no question."""
-        gateway = self.gateway
+        """Killed after the last statement, before the commit: no route, no thread, no question; then once."""
         before = self._everything()
-
-        def work(tx: Tx) -> None:
-            chance = letters.Chance.draw(gateway.mint)
-            request = letters.SendRequest(
-                kind=MailKind.DECISION, session=S1, subject="s", text="t", options=("a", "b")
-            )
-            ready = letters.prepare(tx, IDENTITY, SENDER, request, chance, gateway.read_upload)
-            place(tx, IDENTITY, SENDER, request, ready)
-            raise Interrupted
-
-        self.failureResultOf(gateway.database.run(work), Interrupted)
+        self.gateway.database.interrupted = True
+        killed = Deferred.fromCoroutine(self.submitting("decision", idempotency_key="k"))
+        self.failureResultOf(killed, Interrupted)
         self.assertEqual(self._everything(), before)
+        self.assertEqual(self.gateway.kinds(), [], "nobody hears of what did not happen")
+        self.submit("decision", idempotency_key="k")
+        self.submit("decision", idempotency_key="k")
+        self.assertEqual(self._everything()["outbox"], 1)
 
     def test_off_refuses_every_kind(self) -> None:
         """While the mode is off nothing may be submitted, and nothing changes."""

@@ -1,0 +1,132 @@
+"""The settled event: one mail when a turn is over and stays so, never two, never none."""
+
+from datetime import timedelta
+
+from twisted.internet.defer import Deferred
+
+from mailgateway.domain.mode import Mode
+from mailgateway.flows import mode, settle
+from mailgateway.flows.bell import EventKind
+from mailgateway.ids import OutboxId, SessionId
+from mailgateway.store import outbox as rows
+from tests.flows.outbound import I1, IDENTITY, S1, S2, Interrupted, OutboundTestCase
+
+
+class SettleTests(OutboundTestCase):
+    """Waiting, replaced, cancelled, due."""
+
+    def test_it_is_mailed_after_the_delay(self) -> None:
+        """Once, exempt of the budget, under the session's title."""
+        self.ping(title="Port the parser")
+        for _ in range(10):
+            self.submit()
+        self._note("All **tests** pass.")
+        self.assertEqual(self._due(), ())
+        self.gateway.later(seconds=20)
+        self.gateway.kinds()
+        (outbox_id,) = self._due()
+        self.assertEqual(self.gateway.kinds(), [EventKind.OUTBOX])
+        self.assertEqual(self._due(), ())
+        self.assertTrue(self._subject(outbox_id).endswith("] Done: Port the parser"))
+
+    def test_a_newer_one_replaces_it(self) -> None:
+        """And the delay begins anew."""
+        self._note("First.")
+        self.gateway.later(seconds=15)
+        self._note("Second.")
+        self.gateway.later(seconds=15)
+        self.assertEqual(self._due(), ())
+        self.gateway.later(seconds=5)
+        (outbox_id,) = self._due()
+        self.assertTrue(self._subject(outbox_id).endswith("] Done: Second."))
+
+    def test_sessions_settle_apart(self) -> None:
+        """One by one, the earliest first."""
+        self._note("One.", S1)
+        self.gateway.later(seconds=1)
+        self._note("Two.", S2)
+        self.assertIsNotNone(self.now(settle.next_due(self.gateway.database, IDENTITY)))
+        self.gateway.later(seconds=20)
+        subjects = [self._subject(outbox_id).rpartition(" ")[2] for outbox_id in self._due()]
+        self.assertEqual(subjects, ["One.", "Two."])
+        self.assertIsNone(self.now(settle.next_due(self.gateway.database, IDENTITY)))
+
+    def test_it_outlives_the_process(self) -> None:
+        """A restart within the delay loses nothing."""
+        self._note("Done.")
+        self.start()
+        self.gateway.later(seconds=21)
+        self.assertEqual(len(self._due()), 1)
+
+    def test_a_crash_while_sending_leaves_it_waiting(self) -> None:
+        """Its row and its mail change hands in one transaction."""
+        self._note("Done.")
+        self.gateway.later(seconds=21)
+        gateway = self.gateway
+        gateway.database.interrupted = True
+        killed = settle.due(gateway.database, gateway.bell, IDENTITY, gateway.sender, mint=gateway.mint)
+        self.failureResultOf(Deferred.fromCoroutine(killed), Interrupted)
+        self.assertEqual(self.gateway.rows(lambda tx: rows.waiting(tx, IDENTITY.machine_id)), 0)
+        self.assertEqual(len(self._due()), 1)
+        self.assertEqual(self.gateway.rows(lambda tx: rows.waiting(tx, IDENTITY.machine_id)), 1)
+
+    def test_cancelled_between_composing_and_queueing(self) -> None:
+        """A session that works again in the last moment is believed."""
+        self._note("Done.")
+        self.gateway.later(seconds=21)
+        self.gateway.database.before_writing.append(self._working)
+        self.assertEqual(self._due(), ())
+        self.assertEqual(self.gateway.rows(lambda tx: rows.waiting(tx, IDENTITY.machine_id)), 0)
+
+    def test_aborted_turns_are_mailed_only_when_wanted(self) -> None:
+        """An aborted turn also takes away the word that waited."""
+        self._note("Done.")
+        self._note("Half.", aborted=True)
+        self.gateway.later(seconds=21)
+        self.assertEqual(self._due(), ())
+        self._note("Half.", aborted=True, on_aborted=True)
+        self.gateway.later(seconds=21)
+        (outbox_id,) = self._due()
+        self.assertTrue(self._subject(outbox_id).endswith("] Stopped: Half."))
+
+    def test_off_forgets_it(self) -> None:
+        """By the time the mode is on again it is no news."""
+        self._note("Done.")
+        self.gateway.later(seconds=21)
+        change = mode.change
+        database, bell = self.gateway.database, self.gateway.bell
+        self.now(change(database, bell, IDENTITY, Mode.OFF, by="session"))
+        self.assertEqual(self._due(), ())
+        self.now(change(database, bell, IDENTITY, Mode.ON, by="session"))
+        self.assertEqual(self._due(), ())
+
+    def _note(
+        self, summary: str, session: SessionId = S1, *, aborted: bool = False, on_aborted: bool = False
+    ) -> None:
+        self.now(
+            settle.note(
+                self.gateway.database,
+                self.gateway.bell,
+                IDENTITY,
+                session,
+                I1,
+                summary,
+                aborted,
+                delay=timedelta(seconds=20),
+                on_aborted=on_aborted,
+            )
+        )
+
+    def _due(self) -> tuple[OutboxId, ...]:
+        gateway = self.gateway
+        return self.now(
+            settle.due(gateway.database, gateway.bell, IDENTITY, gateway.sender, mint=gateway.mint)
+        )
+
+    def _working(self) -> None:
+        self.ping(state="working")
+
+    def _subject(self, outbox_id: OutboxId) -> str:
+        found = self.gateway.rows(lambda tx: rows.find(tx, outbox_id))
+        assert found is not None
+        return found.subject
