@@ -124,10 +124,11 @@ def outcome(phase: Phase, reply: Reply) -> Outcome:
 def refusal(phase: Phase, reply: Reply, status: str = "") -> PeerError:
     """What an unwelcome reply means for the connection and the login.
 
-    ``status`` is the status of the error document of a token mechanism, ``""`` if there was none; it becomes
-    the ``code`` of a ``LoginRefused``.  Otherwise ``code`` is the enhanced code, else the number.
+    ``status`` is the status of the error document of a token mechanism, ``""`` if there was none.  The ``code``
+    of the error is the reply's number, and after a space that status, or else the enhanced code, if there is
+    one: ``535 invalid_token``, ``535 5.7.8``, ``421``.
     """
-    code = reply.enhanced or str(reply.code)
+    code = f"{reply.code} {status or reply.enhanced}".rstrip()
     text = f"the server answered to {phase}: {reply}"
     if phase is Phase.IDLE and reply.code == 421:
         return Unreachable(text, code=code)  # it has only grown tired of waiting
@@ -153,7 +154,7 @@ def refusal(phase: Phase, reply: Reply, status: str = "") -> PeerError:
 def _login_refusal(reply: Reply, text: str, code: str, status: str) -> PeerError:
     """What an unwelcome reply to AUTH means."""
     if status:
-        return LoginRefused(f"{text} (token status {status})", code=status)
+        return LoginRefused(f"{text} (token status {status})", code=code)
     if 400 <= reply.code < 500 or reply.enhanced.startswith("4."):
         return LoginUnavailable(text, code=code)
     if reply.enhanced in _ADVICE:

@@ -124,7 +124,7 @@ class LoginTests(TalkTestCase):
             talk = Talk(script, TOKEN)
             error = self.unopened(talk)
             self.assertIsInstance(error, LoginRefused)
-            self.assertEqual(error.code, "401")
+            self.assertEqual(error.code, "535 401")
             self.assertEqual(script.commands[-1], dummy)
             self.assertEqual(len(script.commands), 4)
 

@@ -64,28 +64,28 @@ class RefusalTests(SynchronousTestCase):
     def test_table(self) -> None:
         """Who has to act, and by which code."""
         table: list[tuple[Phase, int, str, type[PeerError], str]] = [
-            (Phase.GREETING, 421, "4.3.2 too busy", Throttled, "4.3.2"),
+            (Phase.GREETING, 421, "4.3.2 too busy", Throttled, "421 4.3.2"),
             (Phase.GREETING, 450, "slow down", Throttled, "450"),
-            (Phase.GREETING, 554, "5.7.1 you are listed", CommandRefused, "5.7.1"),
+            (Phase.GREETING, 554, "5.7.1 you are listed", CommandRefused, "554 5.7.1"),
             (Phase.EHLO, 421, "", Throttled, "421"),
             (Phase.EHLO, 502, "no", CommandRefused, "502"),
-            (Phase.STARTTLS, 454, "4.7.0 not now", Unreachable, "4.7.0"),
+            (Phase.STARTTLS, 454, "4.7.0 not now", Unreachable, "454 4.7.0"),
             (Phase.STARTTLS, 502, "never", TlsRefused, "502"),
-            (Phase.AUTH, 535, "5.7.8 bad credentials", LoginRefused, "5.7.8"),
+            (Phase.AUTH, 535, "5.7.8 bad credentials", LoginRefused, "535 5.7.8"),
             (Phase.AUTH, 535, "Login Fail. Please enter your authorization code", LoginRefused, "535"),
-            (Phase.AUTH, 534, "5.7.9 application password needed", LoginRefused, "5.7.9"),
-            (Phase.AUTH, 550, "5.7.30 Basic authentication is not supported", LoginRefused, "5.7.30"),
-            (Phase.AUTH, 501, "5.7.0 authentication failed", LoginRefused, "5.7.0"),
-            (Phase.AUTH, 501, "5.5.2 cannot decode", CommandRefused, "5.5.2"),
+            (Phase.AUTH, 534, "5.7.9 application password needed", LoginRefused, "534 5.7.9"),
+            (Phase.AUTH, 550, "5.7.30 Basic authentication is not supported", LoginRefused, "550 5.7.30"),
+            (Phase.AUTH, 501, "5.7.0 authentication failed", LoginRefused, "501 5.7.0"),
+            (Phase.AUTH, 501, "5.5.2 cannot decode", CommandRefused, "501 5.5.2"),
             (Phase.AUTH, 504, "unrecognized mechanism", CommandRefused, "504"),
-            (Phase.AUTH, 454, "4.7.0 temporary failure", LoginUnavailable, "4.7.0"),
+            (Phase.AUTH, 454, "4.7.0 temporary failure", LoginUnavailable, "454 4.7.0"),
             (Phase.AUTH, 451, "internal error", LoginUnavailable, "451"),
-            (Phase.AUTH, 535, "4.7.0 temporary failure", LoginUnavailable, "4.7.0"),
-            (Phase.AUTH, 454, "4.7.0 Too many login attempts", Throttled, "4.7.0"),
+            (Phase.AUTH, 535, "4.7.0 temporary failure", LoginUnavailable, "535 4.7.0"),
+            (Phase.AUTH, 454, "4.7.0 Too many login attempts", Throttled, "454 4.7.0"),
             (Phase.AUTH, 421, "bye", Throttled, "421"),
             (Phase.AUTH, 250, "what?", ProtocolViolation, "250"),
-            (Phase.MAIL, 530, "5.7.0 authentication required", LoginRefused, "5.7.0"),
-            (Phase.IDLE, 421, "4.4.2 idle for too long", Unreachable, "4.4.2"),
+            (Phase.MAIL, 530, "5.7.0 authentication required", LoginRefused, "530 5.7.0"),
+            (Phase.IDLE, 421, "4.4.2 idle for too long", Unreachable, "421 4.4.2"),
             (Phase.RSET, 500, "no", CommandRefused, "500"),
             (Phase.RSET, 354, "no", ProtocolViolation, "354"),
         ]
@@ -99,7 +99,7 @@ class RefusalTests(SynchronousTestCase):
         """The error document tells more than the number, and a caller can match on it."""
         error = refusal(Phase.AUTH, Reply(535, "5.7.3 no"), "invalid_token")
         self.assertIsInstance(error, LoginRefused)
-        self.assertEqual(error.code, "invalid_token")
+        self.assertEqual(error.code, "535 invalid_token")
 
     def test_switched_off_by_an_administrator(self) -> None:
         """No password helps there, so the text says what does."""
