@@ -229,6 +229,9 @@ class ImapChannel(Protocol):
 
     def _until_end(self, wait: _Wait, seconds: float) -> "Deferred[Status | None]":
         """Fires when ``wait`` ends; gives the connection up after ``seconds``, or when it is cancelled."""
+        if self._wait is not wait:  # a write may have found the connection broken
+            self._raise_if_lost()
+            raise Misuse(f"{wait.what} has ended")
         wait.disarm()
         waiter: Deferred[Status | None] = Deferred(lambda cancelled: self._cancelled(wait, cancelled))
         wait.waiters.append(waiter)

@@ -55,6 +55,8 @@ class HeaderCollector:
             if event.uid is not None:
                 self._take(event.uid, event)
         elif isinstance(event, Unreadable) and event.keyword == b"FETCH":
+            if event.uid is not None and not self._asked(event.uid):
+                return
             if len(self.unreadable) >= MAX_INCOMPLETE:
                 raise ProtocolViolation("too many messages cannot be read")
             self.unreadable.append(event)
@@ -68,7 +70,7 @@ class HeaderCollector:
         return tuple(self.unreadable)
 
     def _take(self, uid: int, fetched: Fetched) -> None:
-        if not self.first <= uid <= (self.last or MAX_UID) or uid in self._seen:
+        if not self._asked(uid) or uid in self._seen:
             return
         if uid in self._incomplete:
             fetched = merged(self._incomplete.pop(uid), fetched)
@@ -79,6 +81,10 @@ class HeaderCollector:
             self._incomplete[uid] = fetched
         else:
             self._deliver(uid, fetched, header)
+
+    def _asked(self, uid: int) -> bool:
+        """Whether this message was asked for."""
+        return self.first <= uid <= (self.last or MAX_UID)
 
     def _deliver(self, uid: int, fetched: Fetched, header: bytes) -> None:
         """Hand a message on, once."""

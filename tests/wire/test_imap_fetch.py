@@ -75,6 +75,7 @@ class CollectorTests(SynchronousTestCase):
         collector.take(Fetched(2, size=5, flags=(b"b",), header=b"x"))
         collector.take(Fetched(None, size=5, header=b"nobody"))
         collector.take(Fetched(10, size=5, header=b"outside"))
+        collector.take(Unreadable(b"FETCH", 10, "outside"))
         self.assertEqual([message.uid for message in messages], [2])
         self.assertEqual(collector.finish(), ())
         self.assertEqual(
