@@ -171,7 +171,7 @@ class WorldTestCase(SynchronousTestCase):
         # in the end the service stops first, then what it talks to, then the threads that waited for it
         self.addCleanup(self.threads.shutdown)
         self.addCleanup(self.sink.stop)
-        self.addCleanup(self.dovecot.stop)
+        self.addCleanup(self.dovecot.stop, hard=True)
         self.addCleanup(self.gateway.close)
         self.dovecot.start()
         self.sink.start()

@@ -37,7 +37,7 @@ class DovecotTests(ServersTestCase):
         require_dovecot()
         super().setUp()
         self.dovecot = Dovecot(self.folder / "dovecot", {USER: "s3cret"}, self.authority)
-        self.addCleanup(self.dovecot.stop)
+        self.addCleanup(self.dovecot.stop, hard=True)
         self.dovecot.start()
 
     def test_delivery_flags_and_renumbering(self) -> None:

@@ -117,13 +117,16 @@ class Dovecot:
         eventually("dovecot answers", answers, START_SECONDS)
         return self
 
-    def stop(self) -> None:
-        """Stop; every connection is cut."""
+    def stop(self, *, hard: bool = False) -> None:
+        """Stop; every connection is cut.  A hard stop takes no time, and may leave indexes to be repaired."""
         process, self._process = self._process, None
         if process is None:
             return
         children = [pid for pid, _ in self._children(process.pid)]
-        process.terminate()
+        if hard:
+            process.kill()
+        else:
+            process.terminate()
         try:
             process.wait(10)
         except subprocess.TimeoutExpired:

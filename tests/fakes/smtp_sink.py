@@ -4,6 +4,7 @@ It records what it accepts, and gives the answers that a test has laid ready for
 """
 
 import base64
+import logging
 import re
 import socket
 import ssl
@@ -55,6 +56,17 @@ class _Takes:
 
     sink: "SmtpSink"
 
+    async def handle_MAIL(
+        self, server: Any, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        """Ask for a login, where there are users."""
+        del server
+        if (self.sink.users or self.sink.tokens) and not session.authenticated:
+            return "530 5.7.0 log in first"
+        envelope.mail_from = address
+        envelope.mail_options.extend(options)
+        return "250 2.1.0 fine"
+
     async def handle_RCPT(
         self, server: Any, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
@@ -79,7 +91,7 @@ class _Takes:
                     bytes(envelope.original_content or b""),
                     login,
                     mechanism,
-                    session.ssl is not None,
+                    session.ssl is not None or self.sink.tls == "implicit",
                 )
             )
             self.sink.changed.notify_all()
@@ -127,6 +139,7 @@ class SmtpSink:
 
     def start(self) -> "SmtpSink":
         """Listen."""
+        logging.getLogger("mail.log").setLevel(logging.ERROR)  # aiosmtpd warns of what tests do on purpose
         context = None
         if self.authority is not None and self.tls != "none":
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -140,7 +153,6 @@ class SmtpSink:
             ssl_context=context if self.tls == "implicit" else None,
             tls_context=context if self.tls == "starttls" else None,
             require_starttls=self.tls == "starttls",
-            auth_required=bool(self.users or self.tokens),
             auth_require_tls=self.tls == "starttls",
             authenticator=self._check,
         )
