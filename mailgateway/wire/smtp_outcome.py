@@ -124,9 +124,9 @@ def outcome(phase: Phase, reply: Reply) -> Outcome:
 def refusal(phase: Phase, reply: Reply, status: str = "") -> PeerError:
     """What an unwelcome reply means for the connection and the login.
 
-    ``status`` is the status of the error document of a token mechanism, ``""`` if there was none.  The ``code``
-    of the error is the reply's number, and after a space that status, or else the enhanced code, if there is
-    one: ``535 invalid_token``, ``535 5.7.8``, ``421``.
+    ``status`` is the status of the error document of a token mechanism, ``""`` if none came.  The error's
+    ``code`` is the reply's number, and after a space that status, or else the enhanced code, if there is one:
+    ``535 invalid_token``, ``535 5.7.8``, ``421``.
     """
     code = f"{reply.code} {status or reply.enhanced}".rstrip()
     text = f"the server answered to {phase}: {reply}"
