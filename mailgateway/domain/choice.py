@@ -35,8 +35,9 @@ class Choice:
 
 _YES = frozenset({"yes", "y"})
 _NO = frozenset({"no", "n"})
-_NUMBERED = re.compile(r"(?:option |nr |number |#)?([0-9]{1,3})(?:[.):]? | ?[-:] |[.)]|$)(.*)", re.DOTALL)
-_LETTERED = re.compile(r"(?:option )?([a-z])(?:[.):] | ?[-:] |[.)]|$)(.*)", re.DOTALL)
+_SEPARATOR = r"(?: [-:] |[.):]? |\)|$)"
+_NUMBERED = re.compile(rf"(?:option |nr |number |#)?([0-9]{{1,3}}){_SEPARATOR}(.*)", re.DOTALL)
+_LETTERED = re.compile(rf"(?:option )?([a-z]){_SEPARATOR}(.*)", re.DOTALL)
 _AROUND = "*_\"'`\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb"
 """Markdown emphasis and the quotation marks of several languages."""
 _ENDING = ".!,;:"
