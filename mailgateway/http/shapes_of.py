@@ -24,7 +24,7 @@ def ping(asked: shapes.PingRequest) -> Ping:
         worktree=asked.worktree,
         head=asked.head,
         dirty=asked.dirty,
-        state=asked.state,
+        state=asked.state or "",
     )
 
 

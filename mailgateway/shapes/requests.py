@@ -61,7 +61,7 @@ class PingRequest:
     worktree: Annotated[str, PLACE] = ""
     head: Annotated[str, line_kind(64)] = ""
     dirty: Annotated[bool | None, FLAG] = None
-    state: Annotated[str, choice_kind("working", "blocked", "idle")] = ""
+    state: Annotated[str | None, choice_kind("working", "blocked", "idle")] = None
 
 
 @frozen
