@@ -102,7 +102,13 @@ class RecipientState(StrEnum):
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     UNCLEAR = "unclear"
-    """At least one attempt ended without a clear answer, and none with an acceptance."""
+    """One attempt ended without a clear answer: it may have arrived, and may go once more."""
+    LOST = "lost"
+    """Two attempts ended without a clear answer: it may have arrived, and goes no more."""
+
+
+OPEN_RECIPIENTS = frozenset({RecipientState.WAITING, RecipientState.UNCLEAR})
+"""Whoever may get the mail still."""
 
 
 class RecipientVerdict(StrEnum):
@@ -189,55 +195,52 @@ def conclude(
     ``before`` are all recipients as they stood; a recipient that was to get the mail and has no outcome
     counts as one to try again (the connection never came so far).
     """
-    after: list[RecipientRow] = []
-    twice_unclear: set[str] = set()
-    for row in before:
-        if row.state in {RecipientState.ACCEPTED, RecipientState.REJECTED}:
-            continue
-        outcome = outcomes.get(row.address) or RecipientOutcome(row.address, RecipientVerdict.TRY_LATER)
-        if outcome.verdict is RecipientVerdict.UNCLEAR and row.state is RecipientState.UNCLEAR:
-            twice_unclear.add(row.address)
-        after.append(RecipientRow(row.address, _state(row.state, outcome), outcome.code, outcome.reply))
-    changed = tuple(after)
+    changed = tuple(
+        _after(row, outcomes.get(row.address) or RecipientOutcome(row.address, RecipientVerdict.TRY_LATER))
+        for row in before
+        if row.state in OPEN_RECIPIENTS
+    )
     states = {row.address: row.state for row in (*before, *changed)}
-    again = {
-        row.address
-        for row in changed
-        if row.state in {RecipientState.WAITING, RecipientState.UNCLEAR} and row.address not in twice_unclear
-    }
+    again = {row.address for row in changed if row.state in OPEN_RECIPIENTS}
     unclear_now = any(
         outcomes[address].verdict is RecipientVerdict.UNCLEAR for address in again if address in outcomes
     )
     accepted = RecipientState.ACCEPTED in states.values()
+    doubtful = not accepted and not _DOUBTS.isdisjoint(states.values())
     code = next((row.code for row in changed if row.code is not None), None)
-    if accepted and not again:
-        return Conclusion(OutboxEvent.ACCEPTED, changed, code=code)
     caller_waits = kind is MailKind.DECISION and attempt == 1 and now < created_at + CALLER_WAITS
-    if caller_waits and not accepted and not unclear_now:
+    if caller_waits and not accepted and not doubtful:
         return Conclusion(OutboxEvent.CANCEL, changed, code=code)
-    wait = RETRIES[min(attempt, len(RETRIES)) - 1]
-    if unclear_now:
-        wait = max(wait, UNCLEAR_REST) if _any_waiting(changed) else UNCLEAR_REST
-    if not again or now + wait > created_at + GIVE_UP:
-        doubtful = RecipientState.UNCLEAR in states.values()
-        event = OutboxEvent.ACCEPTED if accepted else OutboxEvent.REJECTED
-        return Conclusion(event, changed, code=code, doubtful=doubtful and not accepted)
-    event = OutboxEvent.LOST_SIGHT if unclear_now else OutboxEvent.TRY_LATER
-    return Conclusion(event, changed, next_attempt_at=now + wait, code=code)
+    wait = _pause(attempt, unclear=unclear_now, waiting=RecipientState.WAITING in states.values())
+    if again and now + wait <= created_at + GIVE_UP:
+        event = OutboxEvent.LOST_SIGHT if unclear_now else OutboxEvent.TRY_LATER
+        return Conclusion(event, changed, next_attempt_at=now + wait, code=code)
+    event = OutboxEvent.ACCEPTED if accepted else OutboxEvent.REJECTED
+    return Conclusion(event, changed, code=code, doubtful=doubtful)
 
 
-def _any_waiting(rows: Sequence[RecipientRow]) -> bool:
-    return any(row.state is RecipientState.WAITING for row in rows)
+_DOUBTS = frozenset({RecipientState.UNCLEAR, RecipientState.LOST})
 
 
-def _state(before: RecipientState, outcome: RecipientOutcome) -> RecipientState:
-    """A recipient's state after an attempt; a doubt stays until a clear yes or no."""
+def _pause(attempt: int, *, unclear: bool, waiting: bool) -> timedelta:
+    """How long the mail rests after the attempt."""
+    scheduled = RETRIES[min(attempt, len(RETRIES)) - 1]
+    if not unclear:
+        return scheduled
+    return max(scheduled, UNCLEAR_REST) if waiting else UNCLEAR_REST
+
+
+def _after(before: RecipientRow, outcome: RecipientOutcome) -> RecipientRow:
+    """A recipient after an attempt; a doubt stays until a clear yes or no, or a second doubt."""
     match outcome.verdict:
         case RecipientVerdict.ACCEPTED:
-            return RecipientState.ACCEPTED
+            state = RecipientState.ACCEPTED
         case RecipientVerdict.REJECTED:
-            return RecipientState.REJECTED
+            state = RecipientState.REJECTED
+        case RecipientVerdict.UNCLEAR if before.state is RecipientState.UNCLEAR:
+            state = RecipientState.LOST
         case RecipientVerdict.UNCLEAR:
-            return RecipientState.UNCLEAR
+            state = RecipientState.UNCLEAR
         case RecipientVerdict.TRY_LATER:
-            return before
+            state = before.state
+    return RecipientRow(before.address, state, outcome.code, outcome.reply)

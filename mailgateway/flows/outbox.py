@@ -18,7 +18,6 @@ from mailgateway.domain.outbox import (
     OutboxRow,
     OutboxState,
     RecipientOutcome,
-    RecipientState,
     RecipientVerdict,
 )
 from mailgateway.domain.question import QuestionEvent, QuestionStatus
@@ -68,13 +67,12 @@ async def claim_next(
             return None
         outbox.claim(tx, found, timedelta(seconds=lease_seconds))
         content = outbox.bytes_of(tx, found.id)
-        still = {RecipientState.WAITING, RecipientState.UNCLEAR}
         return Claimed(
             id=found.id,
             attempt=found.attempts + 1,
             account=account,
             sender=content.sender,
-            recipients=tuple(one.address for one in found.recipients if one.state in still),
+            recipients=tuple(one.address for one in found.recipients if one.state in rules.OPEN_RECIPIENTS),
             raw=content.raw,
             kind=found.kind,
         )

@@ -107,6 +107,7 @@ class ConclusionTests(SynchronousTestCase):
         """Failed, and yet it may have arrived."""
         done = _conclude(UNCLEAR, attempt=2, before=RecipientState.UNCLEAR)
         self.assertEqual((done.event, done.doubtful), (OutboxEvent.REJECTED, True))
+        self.assertEqual(done.recipients[0].state, RecipientState.LOST)
 
     def test_a_doubt_outlives_a_delay(self) -> None:
         """Put off after an unclear attempt: still in doubt."""
