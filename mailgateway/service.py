@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from attrs import define, evolve, field
-from sqlalchemy import Engine
 from twisted.application.service import IService, MultiService
 from twisted.internet.defer import Deferred, DeferredLock, gatherResults
 from twisted.logger import Logger
@@ -41,9 +40,9 @@ from mailgateway.flows.ports import AccountStatus, Reloaded, ScanSummary
 from mailgateway.flows.scan import Rules
 from mailgateway.flows.start import introduce
 from mailgateway.flows.submit import Sender as SendingAs
+from mailgateway.http.api import make_site
 from mailgateway.http.doors import Doors
 from mailgateway.http.keys import Keys, read_keys
-from mailgateway.http.api import make_site
 from mailgateway.ids import machine_digest
 from mailgateway.mail.own import Own
 from mailgateway.settings import Settings, load
@@ -118,7 +117,7 @@ def make_service(options: Options) -> IService:
     except StoreError as error:
         _leave(1, str(error))
     engine.dispose()  # what was opened so far must not live on in a child of twistd
-    return Gateway(reactor, settings, keys, identity, engine, listening, lock)
+    return Gateway(reactor, settings, keys, identity, ThreadedDatabase(reactor, engine), listening, lock)
 
 
 makeService = make_service  # noqa: N816 (Twisted's name)
@@ -215,7 +214,7 @@ class Gateway(MultiService):
     settings: Settings
     keys: Keys = field(repr=False)
     identity: Identity
-    engine: Engine
+    database: ThreadedDatabase
     listening: Listening
     lock: InstanceLock
     loaded_at: datetime = field(factory=lambda: datetime.now(UTC), init=False)
@@ -223,7 +222,6 @@ class Gateway(MultiService):
     _board: ScanBoard = field(factory=ScanBoard, init=False)
     _tasks: Tasks = field(factory=Tasks, init=False)
     _reloading: DeferredLock = field(factory=DeferredLock, init=False)
-    _database: ThreadedDatabase = field(init=False)
     _doors: Doors = field(init=False)
     _accounts: list[AccountService] = field(factory=list, init=False)
     _adopted: tuple[IService, ...] = field(default=(), init=False)
@@ -236,10 +234,9 @@ class Gateway(MultiService):
 
     def startService(self) -> None:
         """Open the doors, then watch and send."""
-        self._database = ThreadedDatabase(self.reactor, self.engine)
         self._doors = Doors(
             reactor=self.reactor,
-            database=self._database,
+            database=self.database,
             bell=self._bell,
             identity=self.identity,
             settings=lambda: self.settings,
@@ -261,7 +258,7 @@ class Gateway(MultiService):
         parts: list[Any] = [
             Sweeper(
                 self.reactor,
-                self._database,
+                self.database,
                 self._bell,
                 self.identity,
                 self.settings.retention.bodies_days,
@@ -273,7 +270,7 @@ class Gateway(MultiService):
             parts.append(
                 IdleExit(
                     self.reactor,
-                    self._database,
+                    self.database,
                     self.identity,
                     self.settings.daemon.idle_exit_seconds,
                     lambda: bool(self._doors.streams),
@@ -288,7 +285,7 @@ class Gateway(MultiService):
         self._accounts = [
             AccountService(
                 self.reactor,
-                self._database,
+                self.database,
                 self._bell,
                 rules,
                 account,
@@ -328,7 +325,7 @@ class Gateway(MultiService):
         await letting_go
         await parts
         await self._tasks.stop()
-        await self._database.close()
+        await self.database.close()
         self.lock.release()
 
     # --- what the API may ask of the process ---------------------------------------------------------
@@ -373,7 +370,7 @@ class Gateway(MultiService):
         self.settings, self.keys, self.loaded_at = settings, keys, datetime.now(UTC)
         self.identity = evolve(self.identity, name=settings.device.name)
         self._doors.identity = self.identity
-        await introduce(self._database, self.identity.machine_id, self.identity.name)
+        await introduce(self.database, self.identity.machine_id, self.identity.name)
         self._begin_accounts()
         return Reloaded(self.loaded_at)
 
@@ -394,8 +391,8 @@ class Gateway(MultiService):
         """Mail the turns that are over; when the next one is due."""
         try:
             await settle.due(
-                self._database, self._bell, self.identity, sending_as(self.settings), mint=os.urandom
+                self.database, self._bell, self.identity, sending_as(self.settings), mint=os.urandom
             )
         except Refusal as refusal:
             self._log.warn("a settled turn is not mailed now: {why}", why=refusal.message)
-        return await settle.next_due(self._database, self.identity)
+        return await settle.next_due(self.database, self.identity)

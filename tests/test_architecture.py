@@ -60,7 +60,8 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
             assert node.module is not None
             if node.module == "mailgateway":
                 for alias in node.names:
-                    yield f"mailgateway.{alias.name}", id(node) in top
+                    module = any(PACKAGE.glob(f"{alias.name}.py")) or (PACKAGE / alias.name).is_dir()
+                    yield f"mailgateway.{alias.name if module else '__init__'}", id(node) in top
             else:
                 yield node.module, id(node) in top
 

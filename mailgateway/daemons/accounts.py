@@ -15,11 +15,10 @@ from mailgateway.daemons.tasks import Tasks
 from mailgateway.daemons.watcher import Watcher
 from mailgateway.domain.reconnect import FailureClass
 from mailgateway.flows.bell import Bell
-from mailgateway.flows.ports import AccountStatus, ScanSummary
+from mailgateway.flows.ports import AccountStatus, Database, ScanSummary
 from mailgateway.flows.scan import Rules, Scanned
 from mailgateway.ids import AccountName
 from mailgateway.settings import Account
-from mailgateway.store.database import Database
 
 
 @define(eq=False)

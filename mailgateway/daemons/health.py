@@ -15,9 +15,8 @@ from mailgateway.daemons.watching import Condition
 from mailgateway.domain.reconnect import FailureClass, LoginRecord
 from mailgateway.flows import health as rows
 from mailgateway.flows.health import AccountHealth
-from mailgateway.flows.ports import AccountStatus
+from mailgateway.flows.ports import AccountStatus, Database
 from mailgateway.ids import AccountName
-from mailgateway.store.database import Database
 
 
 def _now() -> datetime:

@@ -18,7 +18,7 @@ from mailgateway.daemons.tasks import Tasks
 from mailgateway.domain.identity import Identity
 from mailgateway.errors import StoreError
 from mailgateway.flows.counts import counts
-from mailgateway.store.database import Database
+from mailgateway.flows.ports import Database
 
 
 @define(eq=False)

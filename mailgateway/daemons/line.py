@@ -11,6 +11,7 @@ from mailgateway.daemons.mailbox import ImapMailbox, select_folder
 from mailgateway.daemons.peers import peer_of
 from mailgateway.errors import CommandRefused, LoginRefused, PeerError, Unreachable
 from mailgateway.flows import flag
+from mailgateway.flows.ports import Database
 from mailgateway.flows.scan import Scanned, Scanner
 from mailgateway.protocols.imap import (
     Alert,
@@ -22,7 +23,6 @@ from mailgateway.protocols.imap import (
     ImapConnection,
     Leaving,
 )
-from mailgateway.store.database import Database
 from mailgateway.wire.sasl import Credential
 
 IDLE_REFUSALS = 2

@@ -27,8 +27,8 @@ from mailgateway.errors import LoginRefused, PeerError, StoreError
 from mailgateway.flows import outbox
 from mailgateway.flows.bell import Bell, EventKind, Numbered
 from mailgateway.flows.outbox import Claimed
+from mailgateway.flows.ports import Database
 from mailgateway.protocols.smtp import SmtpConnection, Submission, connect
-from mailgateway.store.database import Database
 from mailgateway.wire.smtp_outcome import Accepted, Outcome, Rejected, TryLater, Unclear
 
 LANES = 3

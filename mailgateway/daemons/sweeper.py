@@ -21,7 +21,7 @@ from mailgateway.domain.identity import Identity
 from mailgateway.errors import StoreError
 from mailgateway.flows import outbox, sweep
 from mailgateway.flows.bell import Bell, EventKind, Numbered
-from mailgateway.store.database import Database
+from mailgateway.flows.ports import Database
 
 SWEEP_SECONDS = 30.0
 SETTLE_LOOK_SECONDS = 60.0

@@ -28,9 +28,9 @@ from mailgateway.errors import StoreError
 from mailgateway.flows import leases
 from mailgateway.flows.bell import Bell, EventKind, Numbered
 from mailgateway.flows.leases import Lease
+from mailgateway.flows.ports import Database
 from mailgateway.flows.scan import Rules, Scanned, Scanner
 from mailgateway.protocols.imap import ImapConnection
-from mailgateway.store.database import Database
 from mailgateway.wire.sasl import Credential
 
 IDLE_SECONDS = 540.0

@@ -24,7 +24,7 @@ LINES_LIMIT = 10_000
 class Reply:
     """``text`` is what was typed ('' when nothing was), ``quoted`` what was taken away, both with LF.
 
-    ``shortened`` says that the mail's text was longer than `TEXT_LIMIT` or `LINES_LIMIT` and its end was not looked at.
+    ``shortened`` says that the text was longer than the limits and its end was not looked at.
     """
 
     text: str = field(repr=False)

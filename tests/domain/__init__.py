@@ -1,1 +1,1 @@
-"""The rules, as functions of their arguments."""
+"""Tests of the rules."""

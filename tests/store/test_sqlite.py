@@ -5,6 +5,7 @@ import stat
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
@@ -202,7 +203,7 @@ class ThreadedTests(TestCase):
 
         uids = range(1, 31)
         works = [self.database.run(good(uid) if uid % 5 else bad) for uid in uids]
-        results = await defer.DeferredList(works, consumeErrors=True)
+        results: list[tuple[bool, Any]] = await defer.DeferredList(works, consumeErrors=True)
         self.assertEqual([ok for ok, _ in results], [bool(uid % 5) for uid in uids])
         raised = {repr(result.value) for ok, result in results if not ok and isinstance(result, Failure)}
         self.assertEqual(raised, {"KeyError('bad')"})
