@@ -262,6 +262,7 @@ class Gateway(MultiService):
                 self._bell,
                 self.identity,
                 self.settings.retention.bodies_days,
+                timedelta(hours=self.settings.security.route_ttl_hours),
                 self._submit_settled,
             ),
             Watchdog(self.reactor, os.environ),

@@ -4,8 +4,9 @@ Everything here could also be found out by whoever reads next; sweeping makes it
 the tables small.  A failing sweep is logged and tried again at the next one.
 """
 
+import os
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import random
 from typing import Any
@@ -26,6 +27,9 @@ from mailgateway.flows.ports import Database
 SWEEP_SECONDS = 30.0
 SETTLE_LOOK_SECONDS = 60.0
 
+START_TOLERANCE_SECONDS = 3.0
+"""How far a start time may be off: the kernel tells boot in whole seconds, and clocks are set meanwhile."""
+
 
 @define(eq=False)
 class Sweeper(Service):
@@ -36,6 +40,7 @@ class Sweeper(Service):
     bell: Bell
     identity: Identity
     bodies_days: int
+    route_ttl: timedelta
     submit_settled: Callable[[], Awaitable[datetime | None]]
     """Submits what is due; when the next one is."""
     _tasks: Tasks = field(factory=Tasks, init=False)
@@ -85,7 +90,13 @@ class Sweeper(Service):
     async def _sweep(self) -> float:
         await outbox.recover(self.database, self.bell, self.identity)
         await sweep.sweep(
-            self.database, self.bell, self.identity, bodies_days=self.bodies_days, alive=process_is_alive
+            self.database,
+            self.bell,
+            self.identity,
+            bodies_days=self.bodies_days,
+            route_ttl=self.route_ttl,
+            alive=process_is_alive,
+            discard=discard_upload,
         )
         return SWEEP_SECONDS * (0.9 + 0.2 * random())  # noqa: S311 (spreads timers)
 
@@ -99,15 +110,27 @@ class Sweeper(Service):
 def process_is_alive(pid: int, started_at: float | None) -> bool:
     """Whether the process of a claim still runs on this machine.
 
-    ``started_at`` is its start in clock ticks since boot (field 22 of ``/proc/PID/stat``, proc(5)); with it a
-    pid that was given to another process is told apart.  Where there is no ``/proc``, a process counts as
-    alive: its lease ends by time.
+    ``started_at`` is its start in Unix seconds; by it a pid that was given to another process since is told
+    apart.  Where there is no ``/proc`` (proc(5)), a process counts as alive: its lease ends by time.
     """
     proc = Path("/proc")
-    if not (proc / "self").exists():
+    try:
+        booted = _booted_at((proc / "stat").read_text())
+    except OSError:
         return True
     try:
         fields = (proc / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()
     except (OSError, IndexError):
         return False
-    return started_at is None or float(fields[19]) == started_at
+    since_boot = float(fields[19]) / os.sysconf("SC_CLK_TCK")
+    return started_at is None or abs(booted + since_boot - started_at) <= START_TOLERANCE_SECONDS
+
+
+def _booted_at(stat: str) -> float:
+    """When the machine booted, in whole Unix seconds (``btime`` of ``/proc/stat``)."""
+    return next((float(line.split()[1]) for line in stat.splitlines() if line.startswith("btime ")), 0.0)
+
+
+def discard_upload(path: str) -> None:
+    """Delete a file that a client uploaded, gone already or not."""
+    Path(path).unlink(missing_ok=True)

@@ -106,7 +106,7 @@ class AccountStatus:
 
 @frozen
 class Reloaded:
-    """The outcome of reading the settings again: ``warning`` says why the old ones stay (``""``: all well)."""
+    """The outcome of reading the settings again; ``warning`` says why the old ones stay, else ``""``."""
 
     loaded_at: datetime
     warning: str = ""
