@@ -1,11 +1,14 @@
 """A gateway on a database in memory whose clock moves when told: the stage of the outbound tests."""
 
 import itertools
+import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 from attrs import define, field
+from sqlalchemy import Engine
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
@@ -120,10 +123,36 @@ class Gateway:
 class OutboundTestCase(SynchronousTestCase):
     """Tests with a gateway that has started."""
 
-    def setUp(self) -> None:
+    def make_engine(self) -> Engine:
+        """An engine on an empty database with its tables; here SQLite in memory."""
         engine = sqlite_database_engine(None)
         self.addCleanup(engine.dispose)
         metadata.create_all(engine)
+        return engine
+
+    def contested_engine(self) -> Engine:
+        """The same for many threads at once; here SQLite on a file."""
+        engine = sqlite_database_engine(Path(self.mktemp()))
+        self.addCleanup(engine.dispose)
+        metadata.create_all(engine)
+        return engine
+
+    def at_once(self, number: int, act: Callable[[int], None]) -> None:
+        """Let so many threads act at the same moment, and wait for all of them."""
+        gate = threading.Barrier(number)
+
+        def go(index: int) -> None:
+            gate.wait(30)
+            act(index)
+
+        workers = [threading.Thread(target=go, args=(index,)) for index in range(number)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(60)
+
+    def setUp(self) -> None:
+        engine = self.make_engine()
         self.gateway = Gateway(ContestedDatabase(engine))
         self.start()
         self.gateway.kinds()

@@ -1,8 +1,5 @@
 """Answering a question: the first answer wins, across all doors."""
 
-import threading
-from pathlib import Path
-
 from mailgateway.domain.question import (
     AlreadyResolved,
     Answered,
@@ -16,8 +13,7 @@ from mailgateway.flows import sessions
 from mailgateway.flows.resolve import resolve
 from mailgateway.ids import QuestionId, RouteId
 from mailgateway.store import questions
-from mailgateway.store.database import Tx, sqlite_database_engine, transact
-from mailgateway.store.tables import metadata
+from mailgateway.store.database import Tx, transact
 from tests.flows.outbound import I1, IDENTITY, PERSON, S1, OutboundTestCase
 
 
@@ -86,9 +82,7 @@ class ResolveTests(OutboundTestCase):
 
     def test_of_twenty_at_once_one_wins(self) -> None:
         """Threads on one file; nineteen are told about the one."""
-        engine = sqlite_database_engine(Path(self.mktemp()))
-        self.addCleanup(engine.dispose)
-        metadata.create_all(engine)
+        engine = self.contested_engine()
         question_id = QuestionId("q-1")
 
         def ask(tx: Tx) -> None:
@@ -105,20 +99,14 @@ class ResolveTests(OutboundTestCase):
             )
 
         transact(engine, ask)
-        gate = threading.Barrier(20)
         results: list[Resolution] = []
 
         def go(number: int) -> None:
-            gate.wait()
             results.append(
                 transact(engine, lambda tx: _resolve(tx, question_id, random=bytes([number] * 12)))
             )
 
-        workers = [threading.Thread(target=go, args=(number,)) for number in range(20)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join(30)
+        self.at_once(20, go)
         self.assertEqual(sum(isinstance(result, Answered) for result in results), 1)
         self.assertEqual(sum(isinstance(result, AlreadyResolved) for result in results), 19)
 

@@ -1,9 +1,7 @@
 """Sessions ping, reserve, free and leave."""
 
-import threading
 from collections.abc import Coroutine
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -17,8 +15,8 @@ from mailgateway.flows.bell import EventKind
 from mailgateway.ids import InstanceId, MachineId, QuestionId, SessionId, session_digest
 from mailgateway.store import questions
 from mailgateway.store import sessions as rows
-from mailgateway.store.database import Tx, sqlite_database_engine, transact
-from mailgateway.store.tables import metadata, session
+from mailgateway.store.database import Tx, transact
+from mailgateway.store.tables import session
 from tests.flows.outbound import I1, IDENTITY, S1, S2, OutboundTestCase
 
 I2 = InstanceId("instance-two")
@@ -221,10 +219,7 @@ class ReserveTests(OutboundTestCase):
 
     def test_of_twenty_at_once_one_wins(self) -> None:
         """Threads on one file, each in its own transaction."""
-        engine = sqlite_database_engine(Path(self.mktemp()))
-        self.addCleanup(engine.dispose)
-        metadata.create_all(engine)
-        gate = threading.Barrier(20)
+        engine = self.contested_engine()
         results: list[str] = []
 
         def reserve(tx: Tx, number: int) -> None:
@@ -233,18 +228,13 @@ class ReserveTests(OutboundTestCase):
             questions.reserve(tx, QuestionId(f"q-{number}"), S1, IDENTITY.machine_id)
 
         def go(number: int) -> None:
-            gate.wait()
             try:
                 transact(engine, lambda tx: reserve(tx, number))
                 results.append("reserved")
             except Refusal as refusal:
                 results.append(refusal.code)
 
-        workers = [threading.Thread(target=go, args=(number,)) for number in range(20)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join(30)
+        self.at_once(20, go)
         self.assertEqual(sorted(results), ["decision_outstanding"] * 19 + ["reserved"])
 
     def _reserving(self, session_id: SessionId = S1) -> Coroutine[Deferred[Any], Any, QuestionId]:

@@ -1,10 +1,8 @@
 """Submitting: one transaction, one mail for a key, one decision for a session, a budget for notifications."""
 
 import os
-import threading
 from email import message_from_bytes, policy
 from email.message import EmailMessage
-from pathlib import Path
 
 from twisted.internet.defer import Deferred
 
@@ -20,7 +18,7 @@ from mailgateway.ids import AttachmentId
 from mailgateway.mail.tag import parse_own_message_id
 from mailgateway.store import machines, modes, questions, routes, threads
 from mailgateway.store import outbox as rows
-from mailgateway.store.database import Tx, sqlite_database_engine, transact
+from mailgateway.store.database import Tx, transact
 from mailgateway.store.tables import metadata
 from tests.flows.outbound import I1, IDENTITY, PERSON, S1, S2, SENDER, Interrupted, OutboundTestCase
 
@@ -270,17 +268,12 @@ class DecisionTests(OutboundTestCase):
 
     def test_of_twenty_at_once_one_wins(self) -> None:
         """Threads that submit a decision of one session at the same moment: one question, one mail."""
-        path = Path(self.mktemp())
-        engine = sqlite_database_engine(path)
-        self.addCleanup(engine.dispose)
-        metadata.create_all(engine)
-        gate = threading.Barrier(20)
+        engine = self.contested_engine()
         results: list[str] = []
 
         def go(number: int) -> None:
-            chance = letters.Chance.draw(lambda size: number.to_bytes(size, "little"))
+            chance = letters.Chance.draw(lambda size: (number + 1).to_bytes(size, "little"))
             request = letters.SendRequest(kind=MailKind.DECISION, session=S1, subject="s", text="t")
-            gate.wait()
 
             def work(tx: Tx) -> None:
                 ready = letters.prepare(tx, IDENTITY, SENDER, request, chance, self.gateway.read_upload)
@@ -293,11 +286,7 @@ class DecisionTests(OutboundTestCase):
                 results.append(refusal.code)
 
         transact(engine, _introduce)
-        workers = [threading.Thread(target=go, args=(number,)) for number in range(1, 21)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join(30)
+        self.at_once(20, go)
         self.assertEqual(sorted(results), ["decision_outstanding"] * 19 + ["placed"])
         self.assertEqual(transact(engine, lambda tx: rows.waiting(tx, IDENTITY.machine_id)), 1)
 
