@@ -192,7 +192,15 @@ class RefusedTests(Refusing):
 
     def test_plain_text_is_for_this_machine(self) -> None:
         """A password never travels in the clear; on loopback it may."""
-        for host, right in (("127.0.0.1", True), ("localhost", True), ("::1", True), ("10.0.0.1", False)):
+        for host, right in (
+            ("127.0.0.1", True),
+            ("127.8.9.10", True),
+            ("localhost", True),
+            ("::1", True),
+            ("10.0.0.1", False),
+            ("127.evil.example", False),
+            ("localhost.evil.example", False),
+        ):
             written = tables(accounts={"main": account({"host": host, "tls": "none"})})
             if right:
                 self.assertEqual(parse(written, ENVIRON).sending.imap.port, 143)

@@ -1,5 +1,7 @@
 """``token`` and ``secret``: what scripts need that cannot reach the service."""
 
+import os
+
 import click
 
 from mailgateway.cli.report import say, shared
@@ -43,4 +45,4 @@ def secret_command() -> None:
 def path_command(config: str | None, *, as_json: bool) -> None:
     """Print the path of the session key, never the key."""
     path = settings_of(config).daemon.state_dir / "secret.key"
-    say({"path": str(path), "exists": path.exists()}, str(path), as_json=as_json)
+    say({"path": str(path), "exists": os.access(path, os.F_OK)}, str(path), as_json=as_json)

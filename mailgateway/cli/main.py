@@ -4,6 +4,8 @@
 holds them against the commands themselves.
 """
 
+import io
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -78,4 +80,7 @@ def command() -> None:
 
 def main() -> None:
     """Run the command; the exit status is the process's."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a mail's words must not break an old terminal's verb
     command.main(prog_name="mailgateway")

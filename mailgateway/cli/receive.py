@@ -36,6 +36,7 @@ def wait_command(
     name = session_of(session)
     instance = instance_of(name)
     with client_of(settings_of(config)) as client:
+        client.ping(name, instance)  # a service that is not there is told at once, not waited for
         delivery = next_delivery(client, name, instance, wanted=lambda _: True, seconds=seconds)
         if delivery is None:
             fail(Exit.FAILED, "nothing_came", f"Nothing came within {seconds:g} seconds.", as_json=as_json)

@@ -10,7 +10,7 @@ from mailgateway.client import Base, Client
 from mailgateway.errors import ConfigError
 from mailgateway.settings import Settings, config_path, load
 
-EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}  # noqa: S104 - compared, not bound
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
 def settings_of(config: str | None) -> Settings:
@@ -30,10 +30,9 @@ def found_settings(config: str | None) -> Settings | None:
 def base_of_settings(settings: Settings) -> Base:
     """Where the service of these settings listens: its socket when there is one, else its port."""
     daemon = settings.daemon
-    if daemon.socket is not None and (daemon.port == 0 or daemon.socket.exists()):
+    if daemon.socket is not None and (daemon.port == 0 or os.access(daemon.socket, os.F_OK)):
         return Base(socket=daemon.socket)
-    host = EVERYWHERE.get(daemon.host, daemon.host).strip("[]")
-    return Base(host=host, port=daemon.port)
+    return Base(host=EVERYWHERE.get(daemon.host, daemon.host), port=daemon.port)
 
 
 def client_of(settings: Settings) -> Client:

@@ -9,8 +9,8 @@ class AccountState(TypedDict):
     """One account in ``/health``; it bears no name there."""
 
     state: str
-    since: NotRequired[str | None]
-    nextAttemptAt: NotRequired[str | None]
+    since: str | None
+    nextAttemptAt: str | None
 
 
 class LastScan(TypedDict):
@@ -40,7 +40,7 @@ class Health(TypedDict):
     configLoadedAt: str
     lastScan: LastScan | None
     accounts: list[AccountState]
-    proof: NotRequired[str]
+    proof: NotRequired[str | None]
 
 
 class Presence(TypedDict):
@@ -73,12 +73,12 @@ Delivery = TypedDict(
         "fromName": str,
         "receivedAt": str,
         "attachments": list[Attachment],
-        "route": NotRequired[str | None],
+        "route": str | None,
         "device": str,
-        "account": str,
-        "folder": str,
-        "uid": int,
-        "uidValidity": int,
+        "account": str | None,
+        "folder": str | None,
+        "uid": int | None,
+        "uidValidity": int | None,
         "messageId": str,
         "inReplyTo": NotRequired[str | None],
         "questionId": NotRequired[str | None],
@@ -115,14 +115,29 @@ class Outbox(TypedDict):
 
     state: str
     attempts: int
-    lastError: str | None
+    lastError: str
     recipients: list[Recipient]
 
 
 class Reloaded(TypedDict):
     """``POST /reload``; with ``warning`` the old settings stay."""
 
+    configLoadedAt: str
     warning: NotRequired[str | None]
+
+
+Fate = TypedDict(
+    "Fate",
+    {
+        "receivedAt": str,
+        "from": str,
+        "subject": str,
+        "verdict": str,
+        "step": str,
+        "deliveryId": NotRequired[str | None],
+    },
+)
+"""What became of one mail that concerns us."""
 
 
 class Event(TypedDict):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, cast
 from urllib.parse import quote, urlencode
 
-from mailgateway.client.answers import Delivery, Event, Health, Mode, Outbox, Presence, Reloaded, Sent
+from mailgateway.client.answers import Delivery, Event, Fate, Health, Mode, Outbox, Presence, Reloaded, Sent
 from mailgateway.client.connection import Answer, Base, connect, demand_proof, exchange, json_of, refusal_of
 from mailgateway.client.events import read_events
 from mailgateway.client.failures import ServiceUnreachable, WrongService
@@ -197,18 +197,18 @@ class Client:
         """How far a mail of ours has come."""
         return cast("Outbox", self._call("GET", f"/outbox/{quote(outbox, safe='')}"))
 
-    def inbound(self, since: str | None = None) -> dict[str, Any]:
-        """The fates of mail that came in (with ``person.key``)."""
-        return self._call("GET", f"/inbound{_query(since=since)}")
+    def inbound(self, since: str | None = None) -> list[Fate]:
+        """The fates of mail that came in since a time, newest first (with ``person.key``)."""
+        return cast("list[Fate]", self._call("GET", f"/inbound{_query(since=since)}")["fates"])
 
-    def events(self, last_event_id: str | None = None) -> Iterator[Event]:
+    def events(self, session: str | None = None, last_event_id: str | None = None) -> Iterator[Event]:
         """The stream of events, until the service ends it or is silent for a minute."""
         connection = self._open()
         headers = {"Accept": "text/event-stream", **self._headers()}
         if last_event_id is not None:
             headers["Last-Event-ID"] = last_event_id
         self._connection = None  # the stream has this connection for itself
-        yield from read_events(connection, headers)
+        yield from read_events(connection, f"/events{_query(session=session)}", headers)
 
     # One request
 

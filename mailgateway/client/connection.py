@@ -38,7 +38,8 @@ class Base:
         """Render as a person would write it."""
         if self.socket is not None:
             return f"unix:{self.socket}"
-        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
 
 
 def base_of(text: str) -> Base:

@@ -13,7 +13,9 @@ SILENCE_SECONDS = 60.0
 LONGEST_LINE = 64 * 1024
 
 
-def read_events(connection: http.client.HTTPConnection, headers: dict[str, str]) -> Iterator[Event]:
+def read_events(
+    connection: http.client.HTTPConnection, path: str, headers: dict[str, str]
+) -> Iterator[Event]:
     """Ask for the stream and yield its events; ends when the service ends it.
 
     ``ServiceUnreachable`` when it is silent for too long or breaks off, ``ApiRefused`` when it is refused.
@@ -22,7 +24,7 @@ def read_events(connection: http.client.HTTPConnection, headers: dict[str, str])
     try:
         if connection.sock is not None:
             connection.sock.settimeout(SILENCE_SECONDS)
-        connection.request("GET", "/events", headers=headers)
+        connection.request("GET", path, headers=headers)
         response = connection.getresponse()
         if response.status != 200:
             raise refusal_of(Answer(response.status, response.read(LONGEST_LINE)))

@@ -30,7 +30,7 @@ def config_path(given: str | os.PathLike[str] | None, environ: Mapping[str, str]
     if folder := environ.get("XDG_CONFIG_HOME"):
         places[:-1] = [Path(folder, USER_FILE)]
     for place in places:
-        if place.exists():
+        if os.access(place, os.F_OK):
             return place
     looked = " and ".join(str(place) for place in places)
     raise ConfigError([Problem("", f"there are no settings; looked for {looked}; name them with --config")])

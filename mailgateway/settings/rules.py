@@ -43,7 +43,6 @@ from mailgateway.settings.values import (
 T = TypeVar("T", bound=AttrsInstance)
 
 ENVIRONMENT_PREFIX = "MAILGATEWAY_"
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
 SECTIONS: Mapping[str, type[AttrsInstance]] = {
     "daemon": Daemon,
     "device": Device,
@@ -247,13 +246,25 @@ def _server(kind: str, table: ServerTable | None, path: str, reading: Reading) -
         reading.wrong(
             f"{path}.{kind}.host", f'is missing; name the {kind.upper()} server: host = "mail.example.org"'
         )
-    if table.tls is Tls.NONE and table.host not in LOOPBACK:
+    if table.tls is Tls.NONE and table.host and not _is_loopback(table.host):
         reading.wrong(
             f"{path}.{kind}.tls",
             "may be none only for a host on this machine (127.0.0.1, ::1, localhost): "
             "a password would travel in the clear; use implicit or starttls",
         )
     return table.port or (IMPLICIT_PORT if table.tls is Tls.IMPLICIT else PLAIN_PORT)[kind]
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a host is this machine for certain; no name but ``localhost`` is."""
+    if host in {"localhost", "127.0.0.1", "::1"}:
+        return True
+    import ipaddress  # noqa: PLC0415 - costs a start that the usual hosts need not pay
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _sources(table: object) -> list[str]:
@@ -306,7 +317,7 @@ def _warnings(settings: Settings) -> list[str]:
         found.append(
             "people.notify is not among people.allowed: an answer from that address itself is not heard."
         )
-    if settings.daemon.port and settings.daemon.host not in LOOPBACK:
+    if settings.daemon.port and not _is_loopback(settings.daemon.host):
         found.append(
             "daemon.host is not a loopback address: the API, and the keys in it, travel without TLS. "
             "Put a TLS proxy in front, or listen on 127.0.0.1."

@@ -217,8 +217,8 @@ FLAG = Kind(flag_of)
 TEXTS = Kind(texts_of)
 PLACE = Kind(place_of, "")
 HOST = matching(
-    r"[A-Za-z0-9._-]{1,253}|\[?[0-9A-Fa-f:.]{2,45}\]?",
-    "must be a host name or an IP address, without a scheme and without a port",
+    r"[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45}",
+    "must be a host name or an IP address, without a scheme, a port or brackets",
 )
 ADDRESS = matching(
     r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?",

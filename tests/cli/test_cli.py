@@ -117,7 +117,8 @@ class VerbTests(SynchronousTestCase):
     def test_no_service_is_status_3(self) -> None:
         """Each verb that needs it says so, also in JSON, and what to do."""
         self.service.stop()
-        for words in (["status"], ["on"], ["off"], ["reload"], ["inbox", "--session", "s"]):
+        session = ["--session", "s"]
+        for words in (["status"], ["on"], ["off"], ["reload"], ["inbox", *session], ["wait", *session]):
             result = self.run_verb(*words)
             self.assertEqual(result.exit_code, 3, words)
             self.assertIn("Start it with", result.stderr)

@@ -146,12 +146,24 @@ class ClientTests(SynchronousTestCase):
         self.assertRaises(WrongService, client.mode)
         self.assertEqual(self.service.requests, [])
 
+    def test_a_key_that_proves_nothing_goes_over_the_socket(self) -> None:
+        """The socket's own mode says who may listen there; the key may be open to its group."""
+        folder = mkdtemp(prefix="mg")
+        self.addCleanup(rmtree, folder)
+        service = StandIn(answers={"GET /mode": (200, {"mode": "on"})})
+        service.start(Path(folder) / "s")
+        self.addCleanup(service.stop)
+        self.key_path.chmod(0o640)
+        with Client(service.base, self.key_path, 5, prove=False) as client:
+            self.assertEqual(client.mode(), "on")
+        self.assertEqual([request.path for request in service.requests], ["/mode"])
+
     def test_events_are_read_until_the_end(self) -> None:
         """Comments are passed over, data is JSON, an event without a name is a message."""
         stream = b': ping\n\nid: 7\nevent: delivery\ndata: {"id": "m-1"}\n\ndata: a\ndata: b\n\n'
         self.service.answers["GET /events"] = (200, stream)
         self.assertEqual(
-            list(self.client.events("6")),
+            list(self.client.events(last_event_id="6")),
             [
                 {"id": "7", "event": "delivery", "data": {"id": "m-1"}},
                 {"id": "7", "event": "message", "data": "a\nb"},
