@@ -286,7 +286,6 @@ class Dialogue:
                 if self._framer.pending:
                     raise TlsRefused("plain text was slipped in between STARTTLS and the handshake")
                 self._tls_due = True
-                self.capabilities = None
             case b"LOGIN" | b"AUTHENTICATE" if succeeded:
                 self.state = State.AUTHENTICATED
                 if not running.told_capabilities:

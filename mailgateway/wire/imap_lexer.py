@@ -253,6 +253,8 @@ class Reader:
 
     def _literal(self) -> bytes:
         """The literal after this text; reading goes on in the text after it."""
+        if self._part + 2 >= len(self._frame):
+            raise Malformed("expected a literal")
         literal = self._frame[self._part + 1]
         self._part += 2
         self._at = 0

@@ -35,7 +35,7 @@ _THROTTLE = re.compile(
     re.IGNORECASE,
 )
 _UNAVAILABLE = re.compile(
-    rb"temporar(?:y|ily)|try again|unavailable|internal error|server busy", re.IGNORECASE
+    rb"temporar(?:y|ily)|try again (?:later|in )|unavailable|internal error|server busy", re.IGNORECASE
 )
 _DEAD_SESSION = re.compile(rb"authenticated but not connected", re.IGNORECASE)
 _ENDED = re.compile(
@@ -62,9 +62,9 @@ def login_failure(status: Status, mechanism_failure: str = "") -> PeerError:
         return Throttled(text, code=code, retry_after=_hint(status))
     if status.code == b"PRIVACYREQUIRED":
         return TlsRefused(text, code=code)
-    if _DEAD_SESSION.search(status.text):
+    if _says(_DEAD_SESSION, status):
         return LoginUnavailable(text, code=NOT_CONNECTED)
-    if status.code in _UNAVAILABLE_CODES or (not status.code and _UNAVAILABLE.search(status.text)):
+    if status.code in _UNAVAILABLE_CODES or (not status.code and _says(_UNAVAILABLE, status)):
         return LoginUnavailable(text, code=code)
     if status.condition is Condition.BAD:
         return CommandRefused(text, code=code)
@@ -76,9 +76,9 @@ def login_failure(status: Status, mechanism_failure: str = "") -> PeerError:
 def command_failure(verb: bytes, status: Status) -> PeerError:
     """Why another command was answered with NO or BAD; the connection stays in order."""
     text, code = f"{verb.decode('ascii')}: {words(status)}", _code(status)
-    if _DEAD_SESSION.search(status.text):
+    if _says(_DEAD_SESSION, status):
         return LoginUnavailable(text, code=NOT_CONNECTED)
-    if status.code == b"LIMIT" or _THROTTLE.search(status.text):
+    if status.code == b"LIMIT" or _says(_THROTTLE, status):
         return Throttled(text, code=code, retry_after=_hint(status))
     return CommandRefused(text, code=code or ("BAD" if status.condition is Condition.BAD else ""))
 
@@ -88,7 +88,7 @@ def farewell(status: Status) -> PeerError:
     text, code = words(status), _code(status)
     if _throttles(status):
         return Throttled(text, code=code, retry_after=_hint(status))
-    if _ENDED.search(status.text):
+    if _says(_ENDED, status):
         return Unreachable(text, code=ENDED)
     if status.code in _UNAVAILABLE_CODES:
         return LoginUnavailable(text, code=code)
@@ -98,7 +98,7 @@ def farewell(status: Status) -> PeerError:
 def is_gap(status: Status) -> bool:
     """Whether a NO only says that some of the messages are gone: what came is all there is."""
     return status.condition is Condition.NO and (
-        status.code in {b"EXPUNGEISSUED", b"NONEXISTENT"} or _GONE.search(status.text) is not None
+        status.code in {b"EXPUNGEISSUED", b"NONEXISTENT"} or _says(_GONE, status) is not None
     )
 
 
@@ -110,6 +110,11 @@ def words(status: Status) -> str:
     return " ".join(part for part in (status.condition.name, code, shown) if part)
 
 
+def _says(pattern: "re.Pattern[bytes]", status: Status) -> "re.Match[bytes] | None":
+    """Where the text has a phrase; only its beginning is read, a text may be a megabyte."""
+    return pattern.search(status.text[:_MAX_TEXT])
+
+
 def _code(status: Status) -> str:
     """The response code as text that may be shown."""
     return "".join(filter(str.isprintable, status.code[:50].decode("ascii", "replace")))
@@ -117,10 +122,10 @@ def _code(status: Status) -> str:
 
 def _throttles(status: Status) -> bool:
     """Whether the server asks for patience and not for another password."""
-    return status.code in _THROTTLE_CODES or _THROTTLE.search(status.text) is not None
+    return status.code in _THROTTLE_CODES or _says(_THROTTLE, status) is not None
 
 
 def _hint(status: Status) -> float | None:
     """The seconds to wait that the server tells, if it does."""
-    hint = _HINT.search(status.text)
+    hint = _says(_HINT, status)
     return int(hint.group(1)) / 1000 if hint else None

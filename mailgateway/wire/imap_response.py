@@ -129,7 +129,7 @@ Data: TypeAlias = (
 Response: TypeAlias = Status | Continuation | Data
 
 _STATUS = re.compile(
-    rb"(\S+) +(OK|NO|BAD|BYE|PREAUTH)(?: +(?:\[([^\]\s]+)(?: +([^\]]*))?\])? *(.*))?",
+    rb"(\S++) ++(OK|NO|BAD|BYE|PREAUTH)(?: ++(?:\[([^\]\s]++)(?: ++([^\]]*+))?\])?(.*))?",
     re.IGNORECASE | re.DOTALL,
 )
 _DATA = re.compile(rb"\* +(?:(\d{1,10}) +)?([A-Z][A-Z0-9.-]*)(?: +|(?=\()|\Z)", re.IGNORECASE)

@@ -14,6 +14,7 @@ from mailgateway.protocols.imap import (
     Alert,
     CountChanged,
     Disconnected,
+    Expunged,
     FetchedHeaders,
     IdleEnded,
     Leaving,
@@ -37,7 +38,7 @@ class IdleTests(ImapCase):
     def test_news_and_done(self) -> None:
         """News is told as it comes; a sign of life is none (row 8)."""
         server = self.idling()
-        server.say(b"* OK Still here :)")
+        server.say(b"* OK Still here :)", b"* 9 EXISTS")
         self.assertEqual(server.events, [])
         server.say(b"* 10 EXISTS")
         self.assertEqual(server.events, [CountChanged(10)])
@@ -72,6 +73,21 @@ class IdleTests(ImapCase):
         server.say(b"TAG OK")
         self.successResultOf(running)
         self.successResultOf(done)
+
+    def test_done_before_a_plus_that_is_all_that_comes(self) -> None:
+        """The deadline of DONE goes on when IDLE begins only to be ended."""
+        server = ScriptedServer().selected()
+        server.start(server.connection.idle()).addErrback(lambda _: None)
+        done = server.start(server.connection.done())
+        server.say(b"+ idling")
+        server.clock.advance(15)
+        self.failed(done, Unreachable)
+
+    def test_a_mail_for_a_mail(self) -> None:
+        """As many as before, after one has gone, is one more."""
+        server = self.idling()
+        server.say(b"* 1 EXPUNGE", b"* 9 EXISTS")
+        self.assertEqual(server.events, [Expunged(), CountChanged(9)])
 
     def test_done_is_answered_in_time_or_the_line_is_dead(self) -> None:
         """A path that died silently shows at the renewal (row 1)."""

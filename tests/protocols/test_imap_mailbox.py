@@ -126,10 +126,13 @@ class MailboxTests(ImapCase):
             b"* 1 FETCH (UID 1 RFC822.SIZE 4 BODY[HEADER.FIELDS (FROM)] {1}", b"h BODY[]<0> {4}", b"abcd)",
             b"* 2 FETCH (UID 2 RFC822.SIZE 9 BODY[HEADER.FIELDS (FROM)] {1}", b"h BODY[]<0.5> {5}", b"abcde)",
             b"* 3 FETCH (UID 3 RFC822.SIZE 9 BODY[HEADER.FIELDS (FROM)] {1}", b"h BODY[]<0> NIL)",
+            b"* 4 FETCH (UID 4 RFC822.SIZE 2 BODY[HEADER.FIELDS (FROM)] {1}", b"h)",
+            b"* 4 FETCH (UID 4 BODY[]<5> {1}", b"x)",
+            b"* 4 FETCH (UID 4 BODY[]<0> {2}", b"ab)",
             b"TAG OK",
         )  # fmt: skip
         self.successResultOf(running)
-        self.assertEqual([message.body for message in messages], [b"abcd", None, None])
+        self.assertEqual([message.body for message in messages], [b"abcd", None, b"ab", None])
 
     def test_an_unreadable_message_is_skipped_and_reported(self) -> None:
         """One odd message must not keep the others from coming (row 31)."""
@@ -204,6 +207,11 @@ class MailboxTests(ImapCase):
         self.assertEqual(server.transport.producerState, "producing")
         server.clock.advance(60)
         self.failed(running, Unreachable)
+        server = ScriptedServer().selected()
+        server.connection.pause()
+        running, _ = self.collect(server, 1, 3)
+        server.clock.advance(300)
+        self.assertNoResult(running)
 
     def test_a_consumer_that_fails(self) -> None:
         """The caller gets its own error back, and the connection is closed."""

@@ -177,6 +177,15 @@ class LoginTests(ImapCase):
         server.start(server.connection.login(Password("ann\\shared", "x")))
         server.expect(b'LOGIN "ann\\\\shared" x')
 
+    def test_the_command_is_better_than_the_mechanism_of_its_name(self) -> None:
+        """AUTHENTICATE LOGIN is obsolete, and serves only where LOGIN is disabled."""
+        server = ScriptedServer().opened(b"IMAP4rev1 AUTH=LOGIN")
+        server.start(server.connection.login(PASSWORD))
+        server.expect(b"LOGIN ann@example.com ")
+        server = ScriptedServer().opened(b"IMAP4rev1 AUTH=LOGIN LOGINDISABLED")
+        server.start(server.connection.login(PASSWORD))
+        server.expect(b"AUTHENTICATE LOGIN\r\n")
+
     def test_no_way_to_log_in(self) -> None:
         """A server without a usable mechanism is a named error, and no password in clear (row 51)."""
         server = ScriptedServer().opened(b"IMAP4rev1 LOGINDISABLED AUTH=GSSAPI")

@@ -2,7 +2,7 @@
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mailgateway.errors import CommandRefused, LoginUnavailable, Throttled, Unreachable
+from mailgateway.errors import CommandRefused, LoginRefused, LoginUnavailable, Throttled, Unreachable
 from mailgateway.wire.imap_lexer import Framer
 from mailgateway.wire.imap_outcome import command_failure, farewell, is_gap, login_failure, words
 from mailgateway.wire.imap_response import Status, parse
@@ -51,6 +51,16 @@ class OutcomeTests(SynchronousTestCase):
             error = farewell(status(line))
             self.assertEqual((type(error), error.code), (kind, code), line)
 
+    def test_a_wrong_password_is_never_taken_for_a_busy_server(self) -> None:
+        """Trying again would lock the account."""
+        for text in (
+            b"Invalid password, please try again",
+            b"Login failed: check the password and try again.",
+        ):
+            self.assertIs(type(login_failure(status(b"A1 NO " + text))), LoginRefused)
+        later = login_failure(status(b"A1 NO Please try again later"))
+        self.assertIs(type(later), LoginUnavailable)
+
     def test_hint(self) -> None:
         """The server's own number of seconds."""
         line = b"A1 BAD Request is throttled. Suggested Backoff Time: 92415 milliseconds"
@@ -63,6 +73,16 @@ class OutcomeTests(SynchronousTestCase):
         self.assertTrue(is_gap(status(b"A1 NO [EXPUNGEISSUED] gone")))
         self.assertFalse(is_gap(status(b"A1 NO [SERVERBUG] Server error while fetching")))
         self.assertFalse(is_gap(status(b"A1 BAD message does not exist")))
+
+    def test_hostile_length(self) -> None:
+        """A megabyte of beginnings costs no more than one."""
+        for text in (
+            b"too many " * 110_000,
+            b"[x" + b" " * 1_000_000,
+            b"exceeded a " * 90_000,
+            b"[" * 1_000_000,
+        ):
+            self.assertIs(type(farewell(status(b"* BYE " + text))), Unreachable)
 
     def test_words(self) -> None:
         """One line, printable, bounded."""
