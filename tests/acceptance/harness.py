@@ -97,6 +97,7 @@ class Gateway:
     def start(self) -> "Gateway":
         """Start the process and wait until it has proved itself healthy."""
         process = self.launch()
+        self.client.close()  # a connection to an earlier life would prove nothing
 
         def healthy() -> bool:
             tail = "\n".join(self.log().splitlines()[-25:])
@@ -156,13 +157,15 @@ class WorldTestCase(SynchronousTestCase):
 
     imap_tls = "none"
     smtp_tls: SinkTls = "none"
+    names: tuple[str, ...] = ()
+    """Other names for the servers' certificate than those that fit."""
 
     def setUp(self) -> None:
         require_dovecot()
         self.folder = Path(tempfile.mkdtemp(prefix="mailgateway-test-"))
         self.folder.chmod(0o755)
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.authority = Authority.make(self.folder / "ca")
+        self.authority = Authority.make(self.folder / "ca", *self.names)
         self.dovecot = Dovecot(self.folder / "dovecot", {AGENT: PASSWORD}, self.authority)
         self.sink = self.make_sink()
         self.gateway = Gateway(self.folder / "gateway", self.make_settings())
@@ -261,6 +264,14 @@ class WorldTestCase(SynchronousTestCase):
     def wait_seen(self, message_id: str) -> None:
         r"""Wait until a mail is ``\Seen``."""
         eventually(f"{message_id} is \\Seen", lambda: self.seen(message_id))
+
+    def wait_account(self, *states: str) -> None:
+        """Wait until the account is in one of these states."""
+
+        def reached() -> bool:
+            return any(account["state"] in states for account in self.gateway.client.health()["accounts"])
+
+        eventually(f"the account is {' or '.join(states)}", reached)
 
     def assert_nothing_pending(self, asked: Asked) -> None:
         """No delivery is left for the session."""

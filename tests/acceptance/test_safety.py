@@ -134,6 +134,55 @@ class TokenTests(WorldTestCase):
         self.assertNotIn(self.token, self.gateway.log())
 
 
+class WrongCertificateTests(WorldTestCase):
+    """Servers whose certificate is for another name."""
+
+    imap_tls = "implicit"
+    smtp_tls = "implicit"
+    names = ("other.example",)
+
+    def start_watching(self) -> None:
+        """Start the service, which will not come to watch."""
+        self.gateway.start()
+
+    def test_no_login(self) -> None:
+        """Neither server ever sees a login, the account says that it is not well, and a decision fails."""
+        self.wait_account("backing-off", "refused")
+        self.gateway.client.ping("s", "i")
+        refused = self.assertRaises(
+            ApiRefused, self.gateway.client.send, "decision", "s", "Which?", "This or that?"
+        )
+        self.assertEqual((refused.code, refused.status), ("smtp_failed", 502))
+        self.assertEqual((self.dovecot.logins(), self.dovecot.refusals()), (0, 0))
+        self.assertEqual((self.sink.mails, self.sink.logins_refused), ([], 0))
+
+
+class WrongPasswordTests(WorldTestCase):
+    """The server refuses the password."""
+
+    def secret(self) -> dict[str, object]:
+        """Lay a wrong password where the settings name it."""
+        path = self.folder / "wrong"
+        path.touch(mode=0o600)
+        path.write_text("not-the-password\n", encoding="utf-8")
+        return {"password_file": str(path)}
+
+    def start_watching(self) -> None:
+        """Start the service, which will not come to watch."""
+        self.gateway.start()
+
+    def test_no_hammering(self) -> None:
+        """However often the service is killed and started, the password is tried twice at most."""
+        for _ in range(4):
+            self.wait_account("backing-off", "refused")
+            self.gateway.kill()
+            self.gateway.start()
+        self.wait_account("backing-off", "refused")
+        self.assertIn(self.dovecot.refusals() + self.sink.logins_refused, {1, 2})
+        self.assertEqual(self.dovecot.logins(), 0)
+        self.assertNotIn("not-the-password", self.gateway.log())
+
+
 class SmtpTests(WorldTestCase):
     """Submission to an independent server."""
 
