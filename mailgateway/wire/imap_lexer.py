@@ -80,7 +80,7 @@ class Framer:
             self._due = -1
         else:
             if _LINE_FEED not in data:
-                self._check_line(len(waiting))
+                self._check_line(len(waiting) - 1)  # the last byte may be the CR of its end
                 return
             self._buffer = bytes(waiting)
         self._at = 0
@@ -101,7 +101,7 @@ class Framer:
                 self._due = -1
             end = buffer.find(b"\n", at)
             if end < 0:
-                self._check_line(len(buffer) - at)
+                self._check_line(len(buffer) - at - 1)
                 break
             line = buffer[at : end - 1 if end > at and buffer[end - 1] == _RETURN else end]
             at = end + 1

@@ -96,6 +96,8 @@ class LoopbackTests(TestCase):
         received = messages[0].internal_date
         assert received is not None
         self.assertLess(abs((datetime.now(UTC) - received).total_seconds()), 60)
+        connection.pause()
+        connection.resume()
         await connection.idle()
         inbox.file(MAIL)
         self.assertEqual(await news, CountChanged(2))

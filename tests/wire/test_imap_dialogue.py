@@ -243,9 +243,9 @@ class ReadingTests(SynchronousTestCase):
     def test_bounds(self) -> None:
         """Lines without an end and literals without measure end the connection, at their bound."""
         for pieces in (
-            [b"* OK " + b"x" * 2000],
+            [b"* OK " + b"x" * 1997],
             [b"* OK ", *[b"x" * 100] * 21],
-            [b"* OK " + b"x" * 2000 + b"\r\n"],
+            [b"* OK " + b"x" * 1996 + b"\r\n"],
             [b"* 1 FETCH (BODY[] {5001}\r\n"],
             [b"* 1 FETCH (BODY[] {%b}\r\n" % (b"9" * 1000)],
             [b"* LIST ("] + [b"{1}\r\nx" + b" " * 90] * 50,
@@ -254,6 +254,13 @@ class ReadingTests(SynchronousTestCase):
             with self.subTest(pieces[0][:30]):
                 last = feed(pieces)[0][-1]
                 self.assertTrue(isinstance(last, Broken) and "more than" in str(last.error))
+
+    def test_a_line_at_its_bound(self) -> None:
+        """May be cut anywhere, also within its end."""
+        line = b"* OK " + b"x" * 1995 + b"\r\n"
+        for pieces in ([line], [line[:-1], b"\n"], [line[:9], line[9:-1], b"\n"], [line[:-2], b"\r\n"]):
+            (status,) = feed(pieces)[0]
+            self.assertIsInstance(status, Status)
 
     def test_an_answer_to_nothing(self) -> None:
         """An unknown tag, or a line that is no response: nothing further is believed."""
