@@ -129,12 +129,12 @@ def machine_id(state_dir: Path) -> MachineId:
     return MachineId(_private_text(path, str(path), private=False).strip())
 
 
-def read_key(path: Path, *, shared: bool = False) -> str:
+def read_key(path: Path, *, own: bool = False) -> str:
     """The text of a key file: stripped, at least 32 printable characters; or ``ConfigError``.
 
-    Nobody else may read it; a ``shared`` one, of those that ``[keys]`` names, may be open to its group.
+    Others may never read it; its group may, unless it is one of our ``own`` in the state directory.
     """
-    key = _private_text(path, str(path), private=True, group=not shared).strip()
+    key = _private_text(path, str(path), private=True, group=own).strip()
     if len(key) < SHORTEST_KEY or not (key.isascii() and key.isprintable()) or " " in key:
         raise _problem(
             str(path),
@@ -146,7 +146,7 @@ def read_key(path: Path, *, shared: bool = False) -> str:
 
 def _own_key(path: Path) -> str:
     _write_first(path, os.urandom(32).hex())
-    return read_key(path)
+    return read_key(path, own=True)
 
 
 def _write_first(path: Path, text: str) -> None:

@@ -151,9 +151,9 @@ class StateTests(SecretCase):
     def test_a_shared_key_may_be_open_to_its_group(self) -> None:
         """Keys of ``[keys]`` are read by their users; never by everybody."""
         path = self.write("agents.key", b"a" * 32, 0o640)
-        self.assertEqual(read_key(path, shared=True), "a" * 32)
+        self.assertEqual(read_key(path), "a" * 32)
         path.chmod(0o644)
-        self.assertRaises(ConfigError, read_key, path, shared=True)
+        self.assertRaises(ConfigError, read_key, path)
 
     def test_the_machine_keeps_its_id(self) -> None:
         """32 hex digits, the same over restarts."""

@@ -266,7 +266,7 @@ class Client:
             raise WrongService("a key of another machine is sent over TLS or a unix socket only")
         connection = connect(self.base)
         try:
-            self._key = read_key(self.key_path, shared=not self._prove)
+            self._key = read_key(self.key_path, own=self._prove)
             if self._prove and not self.base.tls:
                 demand_proof(connection, self.base, self._key, seconds=self.timeout)
                 if connection.sock is None:

@@ -83,7 +83,7 @@ def connect(base: Base) -> http.client.HTTPConnection:
     except OSError as error:
         connection.close()
         reason = error.strerror or type(error).__name__
-        raise ServiceUnreachable(f"mailgateway does not answer at {base}: {reason}") from None
+        raise ServiceUnreachable(f"no answer at {base}: {reason}") from None
     connection.auto_open = 0
     return connection
 
@@ -114,7 +114,7 @@ def exchange(
         data = response.read(LARGEST_ANSWER + 1)
     except TimeoutError:
         connection.close()
-        raise ServiceUnreachable(f"mailgateway gave no answer within {seconds:g} seconds") from None
+        raise ServiceUnreachable(f"no answer of mailgateway within {seconds:g} seconds") from None
     except (OSError, http.client.HTTPException) as error:
         connection.close()
         raise ServiceUnreachable(f"the connection to mailgateway broke ({type(error).__name__})") from None

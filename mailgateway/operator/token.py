@@ -24,6 +24,6 @@ class Minted:
 def mint_for(settings: Settings, session: str, hours: int, now: datetime | None = None) -> Minted:
     """Mint a token for a session of this device; ``ConfigError`` while there is no session key yet."""
     expires = (now or datetime.now(UTC)) + timedelta(hours=hours)
-    key = read_key(settings.daemon.state_dir / "secret.key")
+    key = read_key(settings.daemon.state_dir / "secret.key", own=True)
     token = mint(SessionId(session), settings.device.name, expires, key)
     return Minted(f"[{settings.security.tag}:{token}]", expires.strftime("%Y-%m-%dT%H:%M:%SZ"))

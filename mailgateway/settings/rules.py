@@ -207,8 +207,8 @@ def _account(tag: str, table: Mapping[str, object], reading: Reading) -> Account
     smtp_secret = _secret(smtp, table.get("smtp"), f"{path}.smtp", reading)
     if not _sources(table.get("imap")):
         reading.wrong(f"{path}.imap", "needs a secret: `password_file` or one of its like")
-    imap_server = _server("imap", imap, path, reading)
-    smtp_server = _server("smtp", smtp, path, reading)
+    imap_port = _port("imap", imap, path, reading)
+    smtp_port = _port("smtp", smtp, path, reading)
     if account is None or imap is None or smtp is None or imap_secret is None:
         return None
     username = imap.username or account.address
@@ -221,7 +221,7 @@ def _account(tag: str, table: Mapping[str, object], reading: Reading) -> Account
         plus_address=account.plus_address,
         imap=ServerSettings(
             host=imap.host,
-            port=imap_server,
+            port=imap_port,
             tls=imap.tls,
             ca_file=imap.ca_file,
             username=username,
@@ -229,7 +229,7 @@ def _account(tag: str, table: Mapping[str, object], reading: Reading) -> Account
         ),
         smtp=ServerSettings(
             host=smtp.host,
-            port=smtp_server,
+            port=smtp_port,
             tls=smtp.tls,
             ca_file=smtp.ca_file or imap.ca_file,
             username=smtp.username or username,
@@ -238,8 +238,8 @@ def _account(tag: str, table: Mapping[str, object], reading: Reading) -> Account
     )
 
 
-def _server(kind: str, table: ServerTable | None, path: str, reading: Reading) -> int:
-    """Check one server's table by itself; the port that it listens on."""
+def _port(kind: str, table: ServerTable | None, path: str, reading: Reading) -> int:
+    """Check where a server is and how it is reached; the port that it listens on."""
     if table is None:
         return 0
     if not table.host:

@@ -121,7 +121,7 @@ class VerbTests(SynchronousTestCase):
         for words in (["status"], ["on"], ["off"], ["reload"], ["inbox", *session], ["wait", *session]):
             result = self.run_verb(*words)
             self.assertEqual(result.exit_code, 3, words)
-            self.assertIn("Start it with", result.stderr)
+            self.assertIn("Start mailgateway with", result.stderr)
         result = self.run_verb("status", "--json")
         self.assertEqual((result.exit_code, json.loads(result.stdout)["error"]), (3, "unreachable"))
 
