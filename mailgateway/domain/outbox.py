@@ -72,7 +72,6 @@ def _moves() -> dict[tuple[OutboxState, OutboxEvent], OutboxState]:
     moves = {
         (OutboxState.QUEUED, OutboxEvent.CLAIM): OutboxState.SENDING,
         (OutboxState.UNCLEAR, OutboxEvent.CLAIM): OutboxState.SENDING,
-        (OutboxState.QUEUED, OutboxEvent.CANCEL): OutboxState.CANCELLED,
         (OutboxState.SENDING, OutboxEvent.LOST_SIGHT): OutboxState.UNCLEAR,
         (OutboxState.SENDING, OutboxEvent.CANCEL): OutboxState.CANCELLED,
         (OutboxState.QUEUED, OutboxEvent.ARRIVED): OutboxState.SENT,

@@ -133,7 +133,7 @@ class Ready:
     expires_at: datetime
 
 
-def prepare(  # noqa: PLR0917 (who, as what, and what: each once)
+def prepare(
     tx: Tx,
     identity: Identity,
     sender: Sender,

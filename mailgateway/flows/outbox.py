@@ -135,9 +135,10 @@ def _write(
         before=found.recipients,
         outcomes=outcomes,
     )
+    heard = conclusion.code if conclusion.code is not None else code
     values: dict[str, object] = {
-        "last_error": error[:ERROR_LIMIT],
-        "last_code": conclusion.code if conclusion.code is not None else code,
+        "last_error": _with_code(error, heard)[:ERROR_LIMIT],
+        "last_code": heard,
         "next_attempt_at": conclusion.next_attempt_at,
     }
     if conclusion.event is OutboxEvent.CANCEL:
@@ -148,6 +149,11 @@ def _write(
     if _settle_question(tx, found, conclusion):
         events.append(Event(EventKind.QUESTION, found.question_id or "", found.session_id))
     return _Concluded(state, tuple(events))
+
+
+def _with_code(error: str, code: int | None) -> str:
+    """The error with the reply code in front, unless it is named already."""
+    return error if not error or code is None or str(code) in error else f"{code} {error}"
 
 
 def _settle_question(tx: Tx, found: OutboxRow, conclusion: Conclusion) -> bool:
@@ -187,43 +193,6 @@ async def row(database: Database, outbox_id: OutboxId) -> OutboxRow:
         return found
 
     return await database.read(work)
-
-
-async def hold(
-    database: Database,
-    bell: Bell,
-    identity: Identity,
-    account: AccountName,
-    reason: str,
-    *,
-    code: int | None = None,
-) -> tuple[OutboxId, ...]:
-    """The account cannot send (its credential was refused, say): decisions fail to callers that still wait.
-
-    All other mails stay queued.  Returns the decisions that were cancelled.
-    """
-
-    def work(tx: Tx) -> tuple[tuple[OutboxId, ...], tuple[Event, ...]]:
-        events: list[Event] = []
-        since = tx.now - rules.CALLER_WAITS
-        cancelled = outbox.untried_decisions(tx, identity.machine_id, account, since)
-        for found in cancelled:
-            outbox.move(
-                tx,
-                found,
-                OutboxEvent.CANCEL,
-                last_error=reason[:ERROR_LIMIT],
-                last_code=code,
-                idempotency_key=None,
-            )
-            events.append(Event(EventKind.OUTBOX, found.id, found.session_id))
-            if _settle_question(tx, found, Conclusion(OutboxEvent.CANCEL, ())):
-                events.append(Event(EventKind.QUESTION, found.question_id or "", found.session_id))
-        return tuple(found.id for found in cancelled), tuple(events)
-
-    done, events = await database.run(work)
-    bell.ring(*events)
-    return done
 
 
 async def recover(database: Database, bell: Bell, identity: Identity) -> int:

@@ -119,7 +119,7 @@ async def bye(
     _ring_question(bell, session, freed)
 
 
-async def reserve(  # noqa: PLR0917 (who asks, and then the chance)
+async def reserve(
     database: Database,
     bell: Bell,
     identity: Identity,

@@ -26,7 +26,7 @@ AT_ONCE = 100
 """So many are sent in one go."""
 
 
-async def note(  # noqa: PLR0917 (who asks, and then what is said)
+async def note(
     database: Database,
     bell: Bell,
     identity: Identity,
@@ -76,7 +76,7 @@ async def next_due(database: Database, identity: Identity) -> datetime | None:
     return await database.read(lambda tx: settles.next_due(tx, identity.machine_id))
 
 
-async def _send(  # noqa: PLR0917 (all that due has, the settle, and the chance)
+async def _send(
     database: Database, bell: Bell, identity: Identity, sender: Sender, settle: Settle, chance: Chance
 ) -> OutboxId | None:
     """Turn one settle into its mail; ``None`` when there is nothing to send any more."""

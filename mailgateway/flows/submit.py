@@ -90,7 +90,7 @@ async def submit(
     raise StaleWrite("no free route id could be found")
 
 
-async def _try(  # noqa: PLR0917 (all that submit has, and the chance)
+async def _try(
     database: Database,
     bell: Bell,
     identity: Identity,
@@ -265,7 +265,7 @@ async def first_attempt(
     )
     if mail.state in {OutboxState.CANCELLED, OutboxState.FAILED}:
         raise SmtpFailed(
-            f"the mail was not sent: {mail.last_error or 'the mail server refused it'}",
+            mail.last_error or "the mail server refused it",
             smtp_code=mail.last_code,
             temporary=mail.temporary,
         )

@@ -21,7 +21,7 @@ def attachment_id_of(random: bytes) -> AttachmentId:
     return AttachmentId("a-" + random[:12].hex())
 
 
-async def add(  # noqa: PLR0917 (a row, column by column)
+async def add(
     database: Database,
     identity: Identity,
     session: SessionId,

@@ -34,8 +34,3 @@ def digests(tx: Tx, machine_id: MachineId) -> set[str]:
     return set(
         tx.execute(select(machine_name.c.digest).where(machine_name.c.machine_id == machine_id)).scalars()
     )
-
-
-def known(tx: Tx) -> tuple[MachineId, ...]:
-    """Every machine that ever opened this database."""
-    return tuple(tx.execute(select(machine.c.id).order_by(machine.c.id)).scalars())

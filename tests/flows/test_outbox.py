@@ -120,7 +120,8 @@ class ConcludeTests(OutboundTestCase):
     def test_rejected_fails_at_once(self) -> None:
         """A 5xx ends it with one attempt."""
         sent = self.submit()
-        self.assertEqual(self.conclude(self.claim(), "rejected", 550, error="550 no"), OutboxState.FAILED)
+        self.assertEqual(self.conclude(self.claim(), "rejected", 550, error="5.1.1 no"), OutboxState.FAILED)
+        self.assertEqual(self.row(sent).last_error, "550 5.1.1 no", "people look for the number")
         self.assertEqual((self.row(sent).attempts, self.row(sent).last_code), (1, 550))
 
     def test_who_has_it_gets_it_no_second_time(self) -> None:
@@ -297,27 +298,3 @@ class DecisionTests(OutboundTestCase):
         claimed = self.claim()
         self.gateway.rows(cancel)
         self.assertEqual(self.conclude(claimed, "rejected", 550), OutboxState.CANCELLED)
-
-    def test_an_account_on_hold_fails_its_decisions_at_once(self) -> None:
-        """Nobody waits a minute for a password that is known to be wrong; other mails stay queued."""
-        decision, notification = self.submit("decision"), self.submit()
-        self.gateway.kinds()
-        held = self.now(
-            outbox.hold(
-                self.gateway.database, self.gateway.bell, IDENTITY, ACCOUNT, "the login was refused", code=535
-            )
-        )
-        self.assertEqual(held, (decision.outbox_id,))
-        self.assertEqual(self.gateway.kinds(), [EventKind.OUTBOX, EventKind.QUESTION])
-        row = self.row(decision)
-        self.assertEqual((row.state, row.last_code, row.temporary), (OutboxState.CANCELLED, 535, False))
-        self.assertEqual(self.row(notification).state, OutboxState.QUEUED)
-        self.submit("decision")
-
-    def test_hold_leaves_alone_what_nobody_waits_for(self) -> None:
-        """A decision whose caller was told ``queued`` stays queued."""
-        decision = self.submit("decision")
-        self.gateway.later(minutes=2)
-        hold = outbox.hold(self.gateway.database, self.gateway.bell, IDENTITY, ACCOUNT, "refused")
-        self.assertEqual(self.now(hold), ())
-        self.assertEqual(self.row(decision).state, OutboxState.QUEUED)

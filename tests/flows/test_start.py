@@ -32,7 +32,6 @@ class IntroduceTests(OutboundTestCase):
         self.now(mode.change(self.gateway.database, self.gateway.bell, IDENTITY, Mode.OFF, by="session"))
         rows = self.gateway.rows
         self.assertEqual(rows(lambda tx: modes.current(tx, other)), Mode.ON)
-        self.assertEqual(rows(machines.known), (IDENTITY.machine_id, other))
         self.assertEqual(rows(lambda tx: machines.name(tx, MachineId("nobody"))), "")
 
     def _mode(self) -> Mode:
