@@ -227,7 +227,6 @@ def make_site(doors: Doors) -> LimitedSite:
 
 def _resource(doors: Doors) -> IResource:
     app = Klein()
-    app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
     for route in ROUTES:
         klein_path = route.path.replace("{", "<").replace("}", ">")

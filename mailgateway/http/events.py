@@ -47,7 +47,8 @@ async def events(doors: Doors, call: Call) -> Reply | Streamed:
         raise Refusal("stopping", "the service is stopping; come back when it runs again")
     stream = EventStream(doors, call.request, call.bearer, asked.session)
     try:
-        stream.begin(call.request.getHeader("last-event-id"))
+        last_id: bytes | None = call.request.getHeader(b"last-event-id")
+        stream.begin(None if last_id is None else last_id.decode("latin-1"))
         await stream.ended
     finally:
         stream.stop()
