@@ -10,7 +10,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.client import ApiRefused
-from mailgateway.demo.main import STEP_SECONDS, Demo, StepFailed
+from mailgateway.demo.play import STEP_SECONDS, Demo, StepFailed
 from mailgateway.demo.service import settings_text
 from mailgateway.demo.story import Story
 
