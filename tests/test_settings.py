@@ -189,6 +189,8 @@ class RefusedTests(Refusing):
             "accounts.main.watch", self.problems(tables(accounts={"main": {**account(), "watch": []}}))
         )
         self.assertIn("people.allowed", self.problems(tables(people={"allowed": []})))
+        for written in (account({"password_file": " "}), account({"password_file": ""})):
+            self.assertIn("accounts.main.imap", self.problems(tables(accounts={"main": written})))
 
     def test_plain_text_is_for_this_machine(self) -> None:
         """A password never travels in the clear; on loopback it may."""

@@ -269,7 +269,9 @@ def _is_loopback(host: str) -> bool:
 
 def _sources(table: object) -> list[str]:
     """Name the keys of a server's table, as it is written, that give a secret."""
-    return [name for name in SECRETS if table.get(name)] if isinstance(table, Mapping) else []
+    if not isinstance(table, Mapping):
+        return []
+    return [name for name in SECRETS if str(table.get(name, "")).strip()]
 
 
 def _secret(table: ServerTable | None, written: object, path: str, reading: Reading) -> SecretSource | None:
