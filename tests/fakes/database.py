@@ -1,7 +1,7 @@
 """A database that answers at once: the real rows and rules on SQLite in memory, without a thread.
 
 ``run`` has done its work when it returns, and its Deferred has fired, so that flows can be tested without a
-reactor.  It passes the same conformance suite as the real thing.
+reactor.  Underneath is the same ``transact`` as in the real thing, which the suite in ``tests.store`` proves.
 """
 
 from datetime import timedelta
