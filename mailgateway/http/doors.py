@@ -19,7 +19,8 @@ from mailgateway.flows.ports import Database, ProcessControl
 from mailgateway.flows.submit import Sender
 from mailgateway.flows.waiting import Timers
 from mailgateway.http.keys import Keys
-from mailgateway.http.limits import Connections, LimitedSite
+from mailgateway.http.limits import Connections
+from mailgateway.http.request import LimitedSite
 from mailgateway.settings import Settings
 
 T = TypeVar("T")

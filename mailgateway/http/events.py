@@ -22,7 +22,7 @@ from mailgateway.errors import Refusal
 from mailgateway.flows.bell import PUBLIC, Event, Numbered
 from mailgateway.http.doors import Doors
 from mailgateway.http.keys import Bearer
-from mailgateway.http.limits import LimitedRequest
+from mailgateway.http.request import LimitedRequest
 from mailgateway.http.routes import Call, Reply, Streamed
 from mailgateway.ids import SessionId
 from mailgateway.shapes import EventsQuery

@@ -1,36 +1,28 @@
 """Limits: how long a request may take to come, how large it may be, and how many may be connected.
 
-Twisted's own idle timer is reset by every byte, so a client that dribbles stays for ever, and its bodies
-are stored without bound.  Here receiving has an absolute deadline, bodies are counted before they are
-stored, and the number of connections has a bound.  Over that bound whoever has waited longest without
-asking anything makes room: a flood of idle connections only ever pushes out itself.
-
-Bodies of requests that the guards refused are counted and thrown away.  Uploads go to a file; its name is
-ours, never the client's.
+Twisted's own idle timer is reset by every byte, so a client that dribbles stays for ever.  Here receiving has
+an absolute deadline, and the number of connections has a bound: over it whoever has waited longest without
+asking anything makes room, so that a flood of idle connections only ever pushes out itself.
 """
 
-import tempfile
 from collections.abc import Callable
 from enum import Enum, auto
-from io import BytesIO
-from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IAddress, IDelayedCall
+from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel, datetimeToString
 from twisted.web.iweb import IRequest
-from twisted.web.resource import IResource
-from twisted.web.server import Request, Site
 
-from mailgateway.errors import Refusal
 from mailgateway.flows.waiting import Timers
-from mailgateway.http.guards import API_VERSION, Guards
-from mailgateway.http.keys import Bearer
-from mailgateway.http.problems import Problem, problem_of
+from mailgateway.http.guards import API_VERSION
+from mailgateway.http.problems import Problem
+
+if TYPE_CHECKING:
+    from mailgateway.http.request import LimitedSite
 
 HEADER_SECONDS = 20.0
 BODY_SECONDS = 60.0
@@ -50,6 +42,9 @@ COMMON_HEADERS = (
     (b"X-Content-Type-Options", b"nosniff"),
 )
 """On every answer, whoever gives it."""
+
+
+TOO_LARGE = Problem("too_large", f"a body has at most {LARGEST_BODY:,} bytes, an upload {LARGEST_UPLOAD:,}")
 
 
 class Phase(Enum):
@@ -131,9 +126,8 @@ class Channel(HTTPChannel):
     def allHeadersReceived(self) -> None:
         """Give the body a deadline of its own."""
         HTTPChannel.allHeadersReceived(self)
-        request = self.requests[-1] if self.requests else None
-        if self.length != 0 and isinstance(request, LimitedRequest) and self._phase is Phase.RECEIVING:
-            self._wait(Phase.RECEIVING, UPLOAD_SECONDS if request.upload else BODY_SECONDS)
+        if self.length != 0 and self._phase is Phase.RECEIVING:
+            self._wait(Phase.RECEIVING, UPLOAD_SECONDS if self.requests[-1].upload else BODY_SECONDS)
 
     def allContentReceived(self) -> None:
         """Stop the clock: now it is our turn."""
@@ -219,8 +213,7 @@ class Channel(HTTPChannel):
                 self.transport.abortConnection()
 
     def _send100Continue(self) -> None:
-        request = self.requests[-1]
-        if not (isinstance(request, LimitedRequest) and request.over):
+        if not self.requests[-1].over:
             HTTPChannel._send100Continue(self)  # noqa: SLF001 (it is ours by inheritance)
 
     def _maybeChooseTransferDecoder(self, header: bytes, data: bytes) -> bool:
@@ -233,179 +226,3 @@ class Channel(HTTPChannel):
 
     def _respondToBadRequestAndDisconnect(self) -> None:
         self.refuse(Problem("malformed", "this is not a request of HTTP/1.1 within our limits"))
-
-
-TOO_LARGE = Problem("too_large", f"a body has at most {LARGEST_BODY:,} bytes, an upload {LARGEST_UPLOAD:,}")
-
-
-class LimitedRequest(Request):
-    """One request: admitted by its header, counted while it comes, stored only when wanted."""
-
-    site: "LimitedSite"
-    channel: Any  # a Channel while connected, then None
-    content: Any
-    defaultContentType = b"application/json"  # noqa: N815 (Twisted's name)
-    verdict: Bearer | Refusal
-    upload: Path | None = None
-    """Where the body is, when the route takes a file."""
-    over = False
-    """Whether the body was refused for its size; the answer is given, what still comes is ignored."""
-    received = 0
-    """Octets of the body so far."""
-    _most = LARGEST_BODY
-
-    def gotLength(self, length: int | None) -> None:
-        """Let the guards look at the header, and choose where the body goes."""
-        channel = self.channel
-        site: LimitedSite = channel.site
-        method, uri = channel._command, channel._path  # noqa: SLF001 (the only place that has them by now)
-        self.verdict = site.guards.admit(self, method, uri)
-        self.content = self._store(site, method, uri, length)
-        if length is not None and length > self._most:
-            self._refuse_size()
-
-    def _store(self, site: "LimitedSite", method: bytes, uri: bytes, length: int | None) -> IO[bytes]:
-        if isinstance(self.verdict, Bearer):
-            if method == b"POST" and uri.split(b"?", 1)[0] == b"/attachments" and length != 0:
-                self._most = LARGEST_UPLOAD
-                if length is None or length <= LARGEST_UPLOAD:
-                    self.upload, stream = site.new_upload()
-                    return stream
-            elif length is None or IN_MEMORY < length <= LARGEST_BODY:
-                return tempfile.SpooledTemporaryFile(IN_MEMORY)
-        return BytesIO()
-
-    def handleContentChunk(self, data: bytes) -> None:
-        """Count, then store."""
-        if self.over:
-            return
-        self.received += len(data)
-        if self.received > self._most:
-            self._refuse_size()
-        elif isinstance(self.verdict, Bearer):
-            self.content.write(data)
-
-    def _refuse_size(self) -> None:
-        self.over = True
-        self.discard_upload()
-        self.channel.refuse(TOO_LARGE)
-
-    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
-        """Go on when the request is complete, unless it was answered long ago."""
-        if not self.over:
-            Request.requestReceived(self, command, path, version)
-
-    def process(self) -> None:
-        """Answer what the guards refused, and hand on the rest."""
-        if isinstance(self.verdict, Refusal):
-            self.answer_problem(problem_of(self.verdict, ""))
-        else:
-            Request.process(self)
-
-    def setHeader(self, name: bytes, value: bytes) -> None:
-        """Set a field of the answer's header, except that we do not say which server this is."""
-        if name != b"Server":
-            Request.setHeader(self, name, value)
-
-    def write(self, data: bytes) -> None:
-        """Write a part of the answer; the first brings the fields that are on every answer."""
-        if not self.startedWriting and self.channel is not None:
-            for name, value in COMMON_HEADERS:
-                self.responseHeaders.setRawHeaders(name, [value])
-            if self.channel.site.closing:
-                self.responseHeaders.setRawHeaders(b"Connection", [b"close"])
-        Request.write(self, data)
-
-    def getRequestHostname(self) -> bytes:
-        """Say who was asked; the guards have looked at the Host field, which routing has no use for."""
-        return b"localhost"
-
-    def is_gone(self) -> bool:
-        """Whether nobody listens any more."""
-        return bool(self._disconnected or self.finished)
-
-    def answer_problem(self, problem: Problem) -> None:
-        """Answer with a problem, and be done."""
-        self.site = self.channel.site
-        self.setHeader(b"Date", datetimeToString())
-        body = self.set_problem(problem)
-        self.write(body)
-        Request.finish(self)
-
-    def set_problem(self, problem: Problem) -> bytes:
-        """Set the status and header of a problem; the body that belongs to it."""
-        body = problem.body()
-        self.setResponseCode(problem.status)
-        self.setHeader(b"Content-Type", b"application/json")
-        for name, value in problem.headers().items():
-            self.setHeader(name, value)
-        self.setHeader(b"Content-Length", b"%d" % len(body))
-        return body
-
-    def processingFailed(self, reason: Failure) -> None:
-        """Say that we failed, in the one shape."""
-        error = reason.value
-        problem = problem_of(error if isinstance(error, Exception) else Exception(), "the request")
-        if self.startedWriting:
-            Request.loseConnection(self)
-        else:
-            self.answer_problem(problem)
-
-    def connectionLost(self, reason: Failure) -> None:
-        """Forget a file that nobody will use."""
-        if not self._complete():
-            self.discard_upload()
-        Request.connectionLost(self, reason)
-
-    def _complete(self) -> bool:
-        return self.args is not None
-
-    def keep_upload(self) -> Path | None:
-        """Take the file over: from now on it is not ours to remove."""
-        self.upload, kept = None, self.upload
-        if self.content is not None:
-            self.content.flush()
-        return kept
-
-    def discard_upload(self) -> None:
-        """Remove the file."""
-        if self.upload is not None:
-            self.upload.unlink(missing_ok=True)
-            self.upload = None
-
-
-class LimitedSite(Site):
-    """The factory of limited connections; without HTTP/2, access log, sessions, or a clock of its own."""
-
-    protocol: Any = Channel
-    noisy = False
-    closing = False
-    """Set when the service stops: connections close after the answer they owe."""
-
-    def __init__(
-        self,
-        resource: IResource,
-        reactor: Any,
-        guards: Guards,
-        connections: Connections,
-        new_upload: Callable[[], tuple[Path, IO[bytes]]],
-    ) -> None:
-        Site.__init__(
-            self, resource, LimitedRequest, timeout=None, reactor=reactor, parsePOSTFormSubmission=False
-        )
-        self.guards = guards
-        self.connections = connections
-        self.new_upload = new_upload
-
-    def buildProtocol(self, addr: IAddress | None) -> Any:
-        """Accept a connection when there is room."""
-        return Site.buildProtocol(self, addr) if self.connections.make_room() else None
-
-    def startFactory(self) -> None:
-        """Start nothing: Twisted's would wake up every second for a log that we do not write."""
-
-    def stopFactory(self) -> None:
-        """Stop nothing."""
-
-    def log(self, request: Any) -> None:
-        """Write no access log: paths and queries are nobody's business."""

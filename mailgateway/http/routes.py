@@ -12,7 +12,7 @@ from attrs import AttrsInstance, Factory, define, frozen
 from mailgateway.errors import Refusal
 from mailgateway.http.doors import Doors
 from mailgateway.http.keys import Bearer
-from mailgateway.http.limits import LimitedRequest
+from mailgateway.http.request import LimitedRequest
 from mailgateway.ids import SessionId
 from mailgateway.settings import Role
 from mailgateway.shapes import NoQuery, Nothing, members, parse, read, read_query

@@ -24,7 +24,7 @@ from mailgateway.shapes.answers import (
     Reloaded,
     Sent,
 )
-from mailgateway.shapes.fields import Kind, members, plain, read, rfc3339, schema, write
+from mailgateway.shapes.fields import members, plain, read, rfc3339, schema, write
 from mailgateway.shapes.requests import (
     ClaimantHeaders,
     ClaimRequest,
@@ -56,7 +56,6 @@ __all__ = [
     "Health",
     "HealthQuery",
     "InboundQuery",
-    "Kind",
     "LastScan",
     "Mode",
     "ModeRequest",

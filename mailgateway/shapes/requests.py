@@ -7,11 +7,11 @@ from attrs import field, frozen
 
 from mailgateway.errors import Refusal
 from mailgateway.ids import AttachmentId, InstanceId, SessionId
-from mailgateway.shapes.fields import (
+from mailgateway.shapes.fields import Named
+from mailgateway.shapes.kinds import (
     FLAG,
     ID,
     TIME,
-    Named,
     choice_kind,
     line_kind,
     list_kind,

@@ -17,9 +17,9 @@ from mailgateway.errors import StaleWrite, StoreUnavailable
 from mailgateway.flows import outbox
 from mailgateway.flows.bell import Event, EventKind
 from mailgateway.flows.ports import AccountStatus, ScanSummary
-from mailgateway.http.api import ROUTES
 from mailgateway.http.openapi import GENERAL_CODES
 from mailgateway.http.problems import STATUS
+from mailgateway.http.table import ROUTES
 from mailgateway.ids import AccountName, EnvelopeId, SessionId
 from mailgateway.store import attachments, envelopes
 from mailgateway.store.database import T, Work

@@ -2,8 +2,8 @@
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mailgateway.http.api import ROUTES
 from mailgateway.http.guards import names_of
+from mailgateway.http.table import ROUTES
 from tests.http.rig import BOUND, HOST, KEY, PERSON, PORT, Rig, settings
 
 EVIL = "evil.example"
