@@ -83,7 +83,7 @@ class EventStream:
         request.setHeader(b"X-Accel-Buffering", b"no")
         Request.registerProducer(request, self, True)
         self._unsubscribe = doors.bell.subscribe(self._hear)
-        request.write(b": mailgateway\n\n")
+        request.write(b"")  # the header
         if last_id is not None:
             self._catch_up(last_id)
         self._ping = doors.reactor.callLater(PING_SECONDS, self._say_ping)
