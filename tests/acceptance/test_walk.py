@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import TestCase
 
 import mailgateway
-from mailgateway.demo.main import Demo
+from mailgateway.demo.play import Demo
 from mailgateway.demo.service import Service, settings_text
 from mailgateway.demo.story import Story
 from mailgateway.service import Gateway, Options, make_service
