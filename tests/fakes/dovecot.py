@@ -7,6 +7,7 @@ wants it; otherwise everything runs as the caller.
 
 import base64
 import contextlib
+import grp
 import hashlib
 import hmac
 import imaplib
@@ -178,7 +179,7 @@ class Dovecot:
             "default_internal_user = dovecot\ndefault_login_user = dovenull\n"
             if root
             else f"default_internal_user = {owner.pw_name}\ndefault_login_user = {owner.pw_name}\n"
-            f"default_internal_group = {owner.pw_gid}\n"
+            f"default_internal_group = {grp.getgrgid(owner.pw_gid).gr_name}\n"
         )
         self._settings.write_text(
             _SETTINGS.format(
@@ -309,6 +310,7 @@ class Dovecot:
 
 _SETTINGS = """
 base_dir = {folder}/run
+state_dir = {folder}/state
 log_path = {folder}/dovecot.log
 protocols = imap lmtp
 listen = 127.0.0.1
