@@ -61,7 +61,8 @@ def compose(letter: Letter) -> Composed:
         files = [_file_part(each, number) for number, each in enumerate(letter.attachments, 1)]
         body_type, body = _multipart("mixed", f"=_m{boundary}", [(body_type, body), *files])
     lines = [*_header(letter, subject), "MIME-Version: 1.0", *body_type, "", *body]
-    return Composed(("\r\n".join(lines) + "\r\n").encode("ascii"), text, subject)
+    end = "" if lines[-1] == "" else "\r\n"
+    return Composed(("\r\n".join(lines) + end).encode("ascii"), text, subject)
 
 
 def _subject(letter: Letter) -> str:
@@ -185,12 +186,15 @@ def _text_part(subtype: str, text: str) -> _Entity:
 
 def _quoted_printable(data: bytes) -> list[str]:
     encoded = binascii.b2a_qp(data, istext=True, header=False).decode("ascii")
-    return [_guarded(line) for line in encoded.removesuffix("\n").split("\n")]
-
-
-def _guarded(line: str) -> str:
-    """``From `` at a line's start is changed by some servers; encoded, it survives."""
-    return f"=46{line[1:]}" if line.startswith("From ") and len(line) <= 74 else line
+    lines: list[str] = []
+    for line in encoded.split("\n"):
+        if len(line) > 76:  # the library encodes a blank at a line's end without making room for it
+            lines += [f"{line[:-3]}=", line[-3:]]
+        elif line.startswith("From ") and len(line) <= 74:  # some servers would put a > before it
+            lines.append(f"=46{line[1:]}")
+        else:
+            lines.append(line)
+    return lines
 
 
 def _base64_lines(data: bytes) -> list[str]:

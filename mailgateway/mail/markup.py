@@ -1,11 +1,16 @@
 """The words of an HTML mail as text, and apart from them what its program marked as quoted or as a signature.
 
-A linear pass with the parser of the standard library.  Hidden text is dropped: it would be a way to say
-something to an agent that the person does not see.  A plain ``<blockquote>`` is formatting and stays.
+Hidden text is dropped: it would be a way to say something to an agent that the person does not see.  A plain
+``<blockquote>`` is formatting and stays.
+
+The tokenizer is our own: that of the standard library takes quadratic time over unclosed tags (a minute and
+more for 100 kB), and this one runs where others wait.  Each of its searches ends at the next ``<`` or is made
+once.
 """
 
+import html
 import re
-from html.parser import HTMLParser
+from collections.abc import Mapping
 
 from attrs import Factory, define
 
@@ -35,7 +40,7 @@ _BLOCK = frozenset(
     }
     | {"article", "header", "footer", "address", "center", "dl", "dt", "dd", "form", "hr"}
 )
-_DROPPED = frozenset({"script", "style", "title", "head", "template", "noscript", "object", "svg"})
+_DROPPED = frozenset({"script", "style", "title", "textarea", "template", "noscript", "object", "svg"})
 _HIDDEN = re.compile(
     r"display:none|visibility:hidden|font-size:0(?![.\d]*[1-9])|mso-hide:all|max-height:0(?:px)?(?:;|$)"
 )
@@ -51,9 +56,13 @@ _SIGNATURE_CLASS = re.compile(
 _TAIL_ID = re.compile(
     r"(?:x_)*(?:divrplyfwdmsg|appendonsend|isreplycontent|mail-editor-reference-message-container)"
 )
-_STRAY = re.compile(r"<(?![A-Za-z/!?])")
-"""A ``<`` that opens nothing: the library's parser takes quadratic time over many of them."""
-
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:-]*+)([^<>\"']*+(?:(?:\"[^\"<>]*+\"|'[^'<>]*+')[^<>\"']*+)*+)>")
+_SLOPPY_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:-]*+)([^<>]*+)>")
+_DECLARATION = re.compile(r"<[!?][^<>]*+>")
+_ATTRIBUTE = re.compile(
+    r"(?<![\w:.-])([A-Za-z_][\w:.-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>]++))"
+)
+_RAW = frozenset({"script", "style", "title", "textarea"})
 _BORDER = re.compile(r"border-top:solid#(?:e1e1e1|b5c4df)")
 
 
@@ -65,11 +74,10 @@ class Rendered:
     quoted: str
 
 
-def text_of_html(html: str) -> Rendered:
+def text_of_html(page: str) -> Rendered:
     """Split and render one HTML part."""
     reader = _Reader()
-    reader.feed(_STRAY.sub("&lt;", html[:HTML_LIMIT]))
-    reader.close()
+    reader.feed(page[:HTML_LIMIT])
     return Rendered(_tidy("".join(reader.typed)), _tidy("".join(reader.quoted)))
 
 
@@ -99,26 +107,70 @@ class _State:
     deep: int = 0
 
 
-class _Reader(HTMLParser):
-    """Collects text while it counts which kinds of element are open; overrides of the library's names."""
+class _Reader:
+    """Collects text while it counts which kinds of element are open."""
 
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
         self.typed: list[str] = []
         self.quoted: list[str] = []
         self._state = _State()
+
+    def feed(self, page: str) -> None:
+        """Read a whole page."""
+        at = 0
+        missing: set[str] = set()
+        lowered = page.lower()
+        while at < len(page):
+            less = page.find("<", at)
+            if less < 0:
+                break
+            if less > at:
+                self._data(html.unescape(page[at:less]))
+            at = self._markup(page, lowered, less, missing)
+        if at < len(page):
+            self._data(html.unescape(page[at:]))
+
+    def _markup(self, page: str, lowered: str, at: int, missing: set[str]) -> int:
+        """Take what begins with this ``<``; the index behind it.  ``missing`` are ends that are not there."""
+        if page.startswith("<!--", at) and "-->" not in missing:
+            end = page.find("-->", at + 4)
+            if end >= 0:
+                return end + 3
+            missing.add("-->")
+        found = _TAG.match(page, at) or _SLOPPY_TAG.match(page, at)
+        if found is None:
+            declaration = _DECLARATION.match(page, at)
+            if declaration is not None:
+                return declaration.end()
+            self._data("<")
+            return at + 1
+        tag = found[2].lower()
+        if found[1]:
+            self._end(tag)
+            return found.end()
+        attributes = {
+            each[1].lower(): html.unescape(each[2] or each[3] or each[4] or "")
+            for each in _ATTRIBUTE.finditer(found[3][:4000])
+        }
+        if tag in _RAW and tag not in missing:
+            end = lowered.find(f"</{tag}", found.end())
+            if end >= 0:
+                close = page.find(">", end)
+                return close + 1 if close >= 0 else len(page)
+            missing.add(tag)
+        self._start(tag, attributes)
+        return found.end()
 
     @property
     def _out(self) -> list[str]:
         state = self._state
         return self.quoted if state.quote or state.tail else self.typed
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def _start(self, tag: str, given: Mapping[str, str]) -> None:
         """Open an element."""
         state = self._state
         if tag in {"p", "li", "td", "th", "tr"}:
             self._close_same(tag)
-        given = {name: (value or "") for name, value in attrs}
         style = "".join(given.get("style", "").lower().split())
         classes = f"{given.get('class', '')} {given.get('id', '')}".lower()
         if _TAIL_ID.fullmatch(given.get("id", "").lower()) or _BORDER.search(style):
@@ -148,7 +200,7 @@ class _Reader(HTMLParser):
         state.quote += opened.quote
         state.preformatted += opened.preformatted
 
-    def handle_endtag(self, tag: str) -> None:
+    def _end(self, tag: str) -> None:
         """Close an element, and whatever was left open inside it."""
         state = self._state
         if state.deep:
@@ -167,7 +219,7 @@ class _Reader(HTMLParser):
         if tag == "p":
             self._break(blank=False)
 
-    def handle_data(self, data: str) -> None:
+    def _data(self, data: str) -> None:
         """Take text as it is seen: white space collapsed outside of ``<pre>``."""
         if self._state.hidden:
             return
@@ -181,7 +233,7 @@ class _Reader(HTMLParser):
         if text:
             out.append(text)
 
-    def _void(self, tag: str, given: dict[str, str]) -> None:
+    def _void(self, tag: str, given: Mapping[str, str]) -> None:
         if self._state.hidden:
             return
         if tag == "br":
@@ -205,7 +257,7 @@ class _Reader(HTMLParser):
     def _close_same(self, tag: str) -> None:
         """An element that its next sibling ends (``<p>`` without ``</p>``)."""
         if self._state.stack and self._state.stack[-1].tag == tag:
-            self.handle_endtag(tag)
+            self._end(tag)
 
     def _break(self, *, blank: bool = False) -> None:
         out = self._out

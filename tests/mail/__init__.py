@@ -1,0 +1,1 @@
+"""Tests of the pure mail layer: what is read, who is let in, what leaves."""

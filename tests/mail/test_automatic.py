@@ -1,0 +1,181 @@
+"""Person, gateway or machine."""
+
+from attrs import evolve
+from twisted.trial.unittest import SynchronousTestCase
+
+from mailgateway.mail.automatic import Automatic, Bounce, OwnMail, Person, classify, from_list
+from mailgateway.mail.inbound import Inbound, read
+from tests.mail.mails import AGENT, OWN, PERSON, SENT_ID, lay, reply
+
+
+def inbound_of(raw: bytes) -> Inbound:
+    """A mail that must be readable."""
+    inbound = read(raw)
+    assert isinstance(inbound, Inbound)
+    return inbound
+
+
+def report(kind: str, parts: str, *fields: tuple[str, str]) -> Inbound:
+    """A multipart/report of that kind."""
+    head = [
+        ("From", "Mail Delivery System <MAILER-DAEMON@example.org>"),
+        ("Content-Type", f'multipart/report; report-type={kind}; boundary="d"'),
+        *fields,
+    ]
+    return inbound_of(lay(head, parts))
+
+
+def dsn(action: str = "failed", message_id: str = SENT_ID) -> str:
+    """The parts of a delivery status notification about a mail with that id."""
+    return (
+        "--d\nContent-Type: text/plain\n\nSorry.\n--d\nContent-Type: message/delivery-status\n\n"
+        f"Reporting-MTA: dns; mx\n\nFinal-Recipient: rfc822; {PERSON}\nAction: {action}\n"
+        "--d\nContent-Type: message/rfc822\n\n"
+        f"Message-ID: {message_id}\nX-Mailgateway-Instance: i\n\nx\n--d--\n"
+    )
+
+
+class PersonTests(SynchronousTestCase):
+    """What a person's mail may carry and still be a person's."""
+
+    def test_odd_fields_of_people(self) -> None:
+        """Lists, suppression, ``no``, receipts asked for, an empty envelope sender, an attached calendar."""
+        for name, value in (
+            ("Auto-Submitted", "no"),
+            ("Auto-Submitted", "No (typed); x=y"),
+            ("X-Auto-Response-Suppress", "All"),
+            ("List-Id", "<team.example.org>"),
+            ("Precedence", "list"),
+            ("Feedback-ID", "1:x"),
+            ("Disposition-Notification-To", PERSON),
+            ("Return-Path", "<>"),
+            ("X-MS-Exchange-Inbox-Rules-Processed", "1"),
+        ):
+            self.assertEqual(classify(inbound_of(reply(more=[(name, value)])), OWN), Person(), name)
+        self.assertEqual(
+            classify(
+                inbound_of(
+                    reply("x", content_type="text/calendar", more=[("Content-Disposition", "attachment")])
+                ),
+                OWN,
+            ),
+            Person(),
+        )
+
+    def test_words_of_absence_inside_a_subject(self) -> None:
+        """Only the very start counts, and only as a notice begins."""
+        for subject in (
+            "Re: [mg:f913c9] Automatic reply: build the page",
+            "Re: Out of office label",
+            "Out of office label is wrong",
+            "Autoreplying is broken",
+        ):
+            self.assertEqual(classify(inbound_of(reply(subject=subject)), OWN), Person(), subject)
+
+
+class MachineTests(SynchronousTestCase):
+    """What a machine sets."""
+
+    def test_fields_of_machines(self) -> None:
+        """Each alone is enough."""
+        for name, value in (
+            ("Auto-Submitted", "auto-generated"),
+            ("Auto-Submitted", "Auto-Replied; owner-email=x"),
+            ("Auto-Submitted", "(no) auto-replied"),
+            ("Auto-Submitted", ""),
+            ("X-Autoreply", "yes"),
+            ("X-Autorespond", "x"),
+            ("Precedence", "auto_reply"),
+            ("Precedence", "Bulk"),
+            ("Precedence", "junk"),
+            ("X-MS-Exchange-Generated-Message-Source", "Mailbox Rules Agent"),
+        ):
+            self.assertIsInstance(
+                classify(inbound_of(reply(more=[(name, value)])), OWN), Automatic, f"{name}: {value}"
+            )
+
+    def test_subjects_of_absence_notices(self) -> None:
+        """At the very start, in any language and spelling."""
+        for subject in (
+            "Automatic reply: [mg:f913c9] x",
+            "AUTOMATIC REPLY: x",
+            "Abwesenheitsnotiz: Re: x",
+            "Réponse automatique : x",
+            "自动回复：[mg:f913c9] x",  # noqa: RUF001 - as sent
+            "Out of office",
+        ):
+            self.assertIsInstance(classify(inbound_of(reply(subject=subject)), OWN), Automatic, subject)
+
+    def test_calendar_answers_and_receipts(self) -> None:
+        """By the types of their parts."""
+        self.assertIsInstance(
+            classify(inbound_of(reply("BEGIN:VCALENDAR", content_type="text/calendar; method=REPLY")), OWN),
+            Automatic,
+        )
+        parts = "--d\n\nread\n--d\nContent-Type: message/disposition-notification\n\nx: y\n--d--\n"
+        self.assertIsInstance(classify(report("disposition-notification", parts), OWN), Automatic)
+
+    def test_a_list_says_where_to_post(self) -> None:
+        """That is a matter of what is accepted, not of who speaks."""
+        self.assertTrue(from_list(inbound_of(reply(more=[("List-Post", "<mailto:dev@example.org>")]))))
+        self.assertFalse(from_list(inbound_of(reply(more=[("List-Post", "NO")]))))
+        self.assertFalse(from_list(inbound_of(reply(more=[("List-Id", "<x>")]))))
+
+
+class BounceTests(SynchronousTestCase):
+    """Reports about our mail."""
+
+    def test_ours_is_found_in_the_returned_copy(self) -> None:
+        """Though it threads to us and is marked as automatic; the marker inside does not make it own mail."""
+        bounce = report(
+            "delivery-status", dsn(), ("Auto-Submitted", "auto-replied"), ("In-Reply-To", SENT_ID)
+        )
+        self.assertEqual(classify(bounce, OWN), Bounce((SENT_ID,), failed=True))
+
+    def test_a_report_about_another_s_mail_names_none(self) -> None:
+        """A forged one that only threads to us names none either."""
+        forged = report(
+            "delivery-status", dsn(message_id="<a@b>"), ("In-Reply-To", SENT_ID), ("References", SENT_ID)
+        )
+        self.assertEqual(classify(forged, OWN), Bounce((), failed=True))
+
+    def test_news_of_success_and_delay_is_no_failure(self) -> None:
+        """The report says which."""
+        for action in ("delivered", "delayed", "relayed"):
+            self.assertEqual(
+                classify(report("delivery-status", dsn(action)), OWN), Bounce((SENT_ID,), failed=False)
+            )
+
+    def test_old_ways_to_bounce(self) -> None:
+        """A mailer daemon's plain text, a postmaster without envelope sender, Exim's field."""
+        daemon = lay([("From", "MAILER-DAEMON@mx.example.net")], f"failed\n\nMessage-ID: {SENT_ID}\n")
+        self.assertEqual(classify(inbound_of(daemon), OWN), Bounce((SENT_ID,)))
+        postmaster = lay([("Return-Path", "<>"), ("From", "postmaster@mx.example.net")], "failed")
+        self.assertEqual(classify(inbound_of(postmaster), OWN), Bounce(()))
+        self.assertEqual(classify(inbound_of(reply(more=[("X-Failed-Recipients", PERSON)])), OWN), Bounce(()))
+
+
+class OwnMailTests(SynchronousTestCase):
+    """What a gateway wrote never answers a gateway."""
+
+    def test_marker_and_message_id(self) -> None:
+        """Of ours or another's, also when the sender is allowed."""
+        own = evolve(OWN, allowed=[PERSON, AGENT])
+        for raw in (
+            reply(more=[("X-Mailgateway-Instance", "somebody's")]),
+            reply().replace(b"<a1@mail.example.org>", SENT_ID.encode()),
+            reply(more=[("Received", "x")] * 60),
+        ):
+            self.assertIsInstance(classify(inbound_of(raw), own), OwnMail)
+
+    def test_from_ourselves(self) -> None:
+        """Own mail, unless agent and person share the address."""
+        raw = reply(frm=AGENT)
+        self.assertIsInstance(classify(inbound_of(raw), OWN), OwnMail)
+        self.assertEqual(classify(inbound_of(raw), evolve(OWN, allowed=[AGENT])), Person())
+
+    def test_the_marker_that_the_settings_name(self) -> None:
+        """Beside the usual one."""
+        own = evolve(OWN, marker_header="X-Session-Gateway")
+        for name in ("X-Session-Gateway", "x-mailgateway-instance"):
+            self.assertIsInstance(classify(inbound_of(reply(more=[(name, "i")])), own), OwnMail)

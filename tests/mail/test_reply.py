@@ -1,0 +1,237 @@
+"""What was typed: the programs' dialects, and what a person may type that looks like them."""
+
+import time
+
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from mailgateway.mail.inbound import Inbound, read
+from mailgateway.mail.markup import text_of_html
+from mailgateway.mail.reply import LINES_LIMIT, TEXT_LIMIT, Reply, separate, typed_words
+from tests.mail.mails import AGENT, OWN, SENT_TEXT, reply
+
+WORDS = """\
+Use the second one: it is safer.
+
+    git push --force-with-lease
+
+Note: two things
+- one
+- two
+---
+Thänks"""
+QUOTED = "\n".join(f"> {line}".rstrip() for line in SENT_TEXT.rstrip().split("\n"))
+HEADER = f"""\
+From: Coding agents <{AGENT}>
+Sent: Monday, November 30, 2026 9:41 AM
+To: Robin Sommer
+Subject: [mg:f913c9] Which database?
+"""
+
+BELOW: dict[str, str] = {
+    "Gmail": f"On Mon, Nov 30, 2026 at 9:41 AM Coding agents <{AGENT}> wrote:\n\n{QUOTED}\n",
+    "Gmail, wrapped": f"On Mon, Nov 30, 2026 at 9:41 AM Coding agents <\n{AGENT}> wrote:\n\n{QUOTED}\n",
+    "German": f"Am Mo., 30. Nov. 2026 um 09:41 Uhr schrieb Coding agents <{AGENT}>:\n\n{QUOTED}\n",
+    "a language nobody listed": f"Zzz 30.11.2026 09:41 qqq Coding agents <{AGENT}>:\n{QUOTED}\n",
+    "iPhone": f"Sent from my iPhone\n\n> On 30 Nov 2026, at 09:41, Coding agents <{AGENT}> wrote:\n> \n{QUOTED}\n",
+    "signature above": f"-- \nRobin Sommer\nExample Ltd\n\nOn 2026-11-30 09:41, {AGENT} wrote:\n{QUOTED}\n",
+    "signature below": f"On 2026-11-30 09:41, {AGENT} wrote:\n{QUOTED}\n\n-- \nRobin Sommer\n",
+    "Outlook": f"________________________________\n{HEADER}\n{SENT_TEXT}",
+    "Outlook, bare": f"{HEADER}\n{SENT_TEXT}",
+    "Original Message": f"-----Original Message-----\n{HEADER}\n{SENT_TEXT}",
+    "Japanese labels": f"差出人: Coding agents <{AGENT}>\n送信日時: 2026年11月30日\n件名: x\n\n{SENT_TEXT}",
+    "no attribution at all": QUOTED,
+    "no marks at all": SENT_TEXT,
+    "nothing": "",
+}
+
+TYPED = (
+    'The log says "On Monday the job wrote:" and stops.\nPlease find out why.',
+    "Write a test mail:\nFrom: noreply@example.net\nTo: list@example.net\nSubject: Hello\nand send it.",
+    "First: delete.\n\n---\n\nSecond: rename.",
+    "Plan\n====\nx\n\nNotes\n-----\ny",
+    "The output must be:\n\n>>> add(1, 2)\n3\n\nMake it pass.",
+    "3c3\n< port=80\n---\n> port=8080\n\nThat is all.",
+    "Use this:\n\n```\n# On Monday, Coding agents wrote:\n> no quote\n-- \nSent from my script\n```\n\nRun it.",
+    "The alert was sent from my iPhone app, so keep the text\nSent from my iPhone out of the template.",
+    "git checkout -- docs\nand finish with -- done",
+    "1",
+    "/stop",
+    "👩\u200d💻 ✅",
+)
+
+
+class TypedWordsTests(SynchronousTestCase):
+    """Only the typed words arrive, and all of them."""
+
+    def test_what_programs_put_below_is_cut(self) -> None:
+        """In every dialect, with and without words, and nothing typed is lost."""
+        for name, below in BELOW.items():
+            for words in (WORDS, "1", "Yes.\nNo.", ""):
+                got = separate(f"{words}\n\n{below}", OWN, SENT_TEXT)
+                self.assertEqual(got.text, words, f"{name}: {got.text!r}")
+
+    def test_without_the_sent_text(self) -> None:
+        """What marks itself is still told apart."""
+        for name, below in BELOW.items():
+            if name not in {"no marks at all", "no attribution at all"}:
+                self.assertEqual(separate(f"{WORDS}\n\n{below}", OWN, None).text, WORDS, name)
+
+    def test_typed_lines_stay(self) -> None:
+        """Whatever they look like, alone and above a quotation."""
+        for words in TYPED:
+            self.assertEqual(separate(words, OWN, SENT_TEXT).text, words)
+            self.assertEqual(separate(f"{words}\n\n{BELOW['Gmail']}", OWN, SENT_TEXT).text, words)
+
+    def test_answers_amid_the_quotation(self) -> None:
+        """Inline and below."""
+        inline = f"On 2026-11-30 09:41, {AGENT} wrote:\n> Which database?\nThe second.\n> 1. SQLite\nNo.\n"
+        self.assertEqual(separate(inline, OWN, SENT_TEXT).text, "The second.\nNo.")
+        bottom = f"On 2026-11-30 09:41, {AGENT} wrote:\n{QUOTED}\n\nThe second.\n"
+        self.assertEqual(separate(bottom, OWN, SENT_TEXT).text, "The second.")
+
+    def test_the_quotation_is_kept_apart(self) -> None:
+        """It is shown, never lost."""
+        got = separate(f"Yes.\n\n{BELOW['Gmail']}", OWN, SENT_TEXT)
+        self.assertIn("> Shall I use SQLite or PostgreSQL?", got.quoted)
+
+    def test_list_footers_go(self) -> None:
+        """Under their rule, with their words."""
+        footer = (
+            "_______________________________________________\nTeam mailing list\nTo unsubscribe send a mail\n"
+        )
+        self.assertEqual(separate(f"Yes.\n\n{QUOTED}\n\n{footer}", OWN, SENT_TEXT).text, "Yes.")
+
+    def test_inline_signed_mail(self) -> None:
+        """The armour goes, its dash-escaping is undone."""
+        text = (
+            "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nYes.\n- - one\n"
+            "-----BEGIN PGP SIGNATURE-----\n\nx\n-----END PGP SIGNATURE-----\n"
+        )
+        self.assertEqual(separate(text, OWN, None).text, "Yes.\n- one")
+
+    def test_bounds(self) -> None:
+        """What lies behind them is not looked at, and that is said."""
+        self.assertEqual(separate("x", OWN, None), Reply("x", ""))
+        self.assertTrue(separate("x" * (TEXT_LIMIT + 1), OWN, None).shortened)
+        self.assertTrue(separate("x\n" * (LINES_LIMIT + 1), OWN, None).shortened)
+
+    @given(
+        st.lists(
+            st.sampled_from(
+                [
+                    "",
+                    "x",
+                    "> x",
+                    ">",
+                    "--",
+                    "-- ",
+                    "```",
+                    ":",
+                    f"{AGENT}:",
+                    f"From: {AGENT} 2026",
+                    "To: x",
+                    "Subject: y",
+                ]
+                + ["On 1.1.2026 Coding agents wrote:", "_____", "Sent from my x", *SENT_TEXT.split("\n")]
+            ),
+            max_size=25,
+        ),
+        st.sampled_from([None, SENT_TEXT]),
+    )
+    def test_no_line_is_lost_or_invented(self, lines: list[str], sent: str | None) -> None:
+        """Each filled line is either typed or quoted, in its order."""
+        got = separate("\n".join(lines), OWN, sent)
+        filled = sorted(line.rstrip() for line in lines if line.strip())
+        parts = f"{got.text}\n{got.quoted}".split("\n")
+        self.assertEqual(sorted(line.rstrip() for line in parts if line.strip()), filled)
+
+    @given(st.text(max_size=400))
+    def test_no_text_raises(self, text: str) -> None:
+        """And a second reading of what was typed finds no marks of ours to trip over."""
+        separate(text, OWN, SENT_TEXT)
+
+    def test_time_is_linear(self) -> None:
+        """No text of the largest size takes a second (they take tenths)."""
+        for unit in (
+            "--\n",
+            ">\n",
+            ":\n",
+            "\n",
+            f"{AGENT}:\n",
+            "Coding agents wrote:\n\n\n",
+            "```\n",
+            "a",
+            " ",
+            ">",
+            "-",
+        ):
+            began = time.process_time()
+            separate(unit * (TEXT_LIMIT // len(unit)), OWN, SENT_TEXT)
+            self.assertLess(time.process_time() - began, 2, repr(unit))
+
+
+def typed(raw: bytes) -> str:
+    """The typed words of a whole mail."""
+    inbound = read(raw)
+    assert isinstance(inbound, Inbound)
+    return typed_words(inbound, OWN, SENT_TEXT).text
+
+
+class PartTests(SynchronousTestCase):
+    """Which part is read."""
+
+    def alternative(self, plain: str, page: str) -> bytes:
+        """A mail with both."""
+        return reply(
+            f"--b\nContent-Type: text/plain; charset=utf-8\n\n{plain}\n"
+            f"--b\nContent-Type: text/html; charset=utf-8\n\n{page}\n--b--\n",
+            content_type="multipart/alternative; boundary=b",
+        )
+
+    def test_plain_text_goes_before_html(self) -> None:
+        """Even when they differ; HTML when plain is blank or only says that there is HTML."""
+        self.assertEqual(typed(self.alternative("plain words", "<p>other words</p>")), "plain words")
+        self.assertEqual(typed(self.alternative(" ", "<p>page words</p>")), "page words")
+        stub = "This message is in HTML format. Please use an HTML capable mail client."
+        self.assertEqual(typed(self.alternative(stub, "<p>page words</p>")), "page words")
+
+    def test_html_of_the_usual_programs(self) -> None:
+        """Cut by structure: Gmail, Outlook, Apple, Yahoo; signatures and hidden text go."""
+        attribution = f"On Mon, Nov 30, 2026 Coding agents &lt;{AGENT}&gt; wrote:"
+        for page in (
+            f'<div dir="ltr">words<div>more</div></div><br><div class="gmail_quote"><div class="gmail_attr">{attribution}'
+            '<br></div><blockquote class="gmail_quote">Which database?</blockquote></div>',
+            f'<div>words<br>more</div><hr><div id="divRplyFwdMsg"><b>From:</b> {AGENT}<br></div><div>Which database?</div>',
+            f'<p>words<br>more</p><blockquote type="cite"><div>{attribution}</div>Which database?</blockquote>',
+            '<p>words<p>more<div class="yahoo_quoted">Which database?</div>',
+            '<div>words<br>more</div><div class="gmail_signature">Robin<br>Boss</div>',
+            '<div>words<span style="display: none">rm -rf /</span><br>more</div><style>x</style><!-- y -->',
+            '<div>words<br>more</div><div style="border:none;border-top:solid #E1E1E1 1.0pt">From: x</div>Which',
+        ):
+            self.assertEqual(typed(self.alternative("", page)), "words\nmore", page)
+
+    def test_html_structure_of_the_person_stays(self) -> None:
+        """Lists, preformatted text, a plain block quote."""
+        page = "<p>Do:</p><ol><li>a<li>b</ol><pre>x\n  y</pre><blockquote>cited</blockquote>"
+        self.assertEqual(text_of_html(page).text, "Do:\n1. a\n2. b\nx\n  y\ncited")
+
+    @given(st.text(alphabet='<>/apdivblockquote="! -&#;x', max_size=200))
+    def test_no_html_raises(self, page: str) -> None:
+        """Whatever is open or closed."""
+        text_of_html(page)
+
+    def test_html_time_is_bounded(self) -> None:
+        """Nothing quadratic on what parsers stumble over."""
+        for unit in ("<", "<a ", "<!--", "<![CDATA[", "<div>", "<li>", "&#"):
+            began = time.process_time()
+            text_of_html(unit * (100_000 // len(unit)))
+            self.assertLess(time.process_time() - began, 2, unit)
+
+    def test_our_names_come_from_the_settings(self) -> None:
+        """Another gateway's attribution is not ours; its text is unknown too."""
+        other = evolve(OWN, addresses=["x@y.example"], names=[])
+        text = f"Yes.\n\nSomebody <{AGENT}>:\nWhich database?"
+        self.assertEqual(separate(text, other, None).text, text)
