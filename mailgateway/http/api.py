@@ -52,7 +52,7 @@ def _resource(doors: Doors) -> IResource:
         refusal = NOT_A_PATH
         if isinstance(failure.value, MethodNotAllowed):
             allowed = ", ".join(sorted(failure.value.valid_methods or ()))
-            request.setHeader(b"Allow", allowed.encode())
+            request.set_field(b"Allow", allowed.encode())
             refusal = Refusal("method_not_allowed", f"this path knows {allowed}")
         problem = problem_of(refusal, "")
         doors.requests["other", problem.status] += 1
@@ -127,8 +127,8 @@ def _nothing_more(call: Call) -> None:
 def _written(request: LimitedRequest, reply: Reply) -> bytes:
     content = printed(reply.value) if reply.content is None else reply.content
     request.setResponseCode(reply.status)
-    request.setHeader(b"Content-Type", reply.content_type.encode())
-    request.setHeader(b"Content-Length", b"%d" % len(content))
+    request.set_field(b"Content-Type", reply.content_type.encode())
+    request.set_field(b"Content-Length", b"%d" % len(content))
     for name, value in reply.headers.items():
-        request.setHeader(name.encode(), value.encode())
+        request.set_field(name.encode(), value.encode())
     return content

@@ -79,11 +79,11 @@ class EventStream:
         request, doors = self._request, self._doors
         doors.streams.add(self)
         doors.connections.streams += 1
-        request.setHeader(b"Content-Type", b"text/event-stream; charset=utf-8")
-        request.setHeader(b"X-Accel-Buffering", b"no")
+        request.set_field(b"Content-Type", b"text/event-stream; charset=utf-8")
+        request.set_field(b"X-Accel-Buffering", b"no")
         Request.registerProducer(request, self, True)
         self._unsubscribe = doors.bell.subscribe(self._hear)
-        request.write(b"")  # the header
+        Request.write(request, b"")  # the header
         if last_id is not None:
             self._catch_up(last_id)
         self._ping = doors.reactor.callLater(PING_SECONDS, self._say_ping)
@@ -164,11 +164,11 @@ class EventStream:
     def _say(self, kind: str, data: dict[str, Any], number: int) -> None:
         """Write one event; ``json`` escapes line ends, so that an id cannot end it early."""
         text = f"id: {self._doors.started}-{number}\nevent: {kind}\ndata: {json.dumps(data)}\n\n"
-        self._request.write(text.encode("ascii"))
+        Request.write(self._request, text.encode("ascii"))
 
     def _say_ping(self) -> None:
         if not self._paused:
-            self._request.write(b": ping\n\n")
+            Request.write(self._request, b": ping\n\n")
         self._ping = self._doors.reactor.callLater(PING_SECONDS, self._say_ping)
 
     def _cut_off(self) -> None:

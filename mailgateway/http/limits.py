@@ -15,6 +15,7 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel, datetimeToString
+from twisted.web.http_headers import Headers
 from twisted.web.iweb import IRequest
 
 from mailgateway.flows.waiting import Timers
@@ -35,12 +36,12 @@ LARGEST_UPLOAD = 25_000_000
 IN_MEMORY = 100_000
 MOST_CONNECTIONS = 1_000
 
-COMMON_HEADERS = (
-    (b"Server", b"mailgateway"),
-    (b"Mailgateway-Api", b"%d" % API_VERSION),
-    (b"Cache-Control", b"no-store"),
-    (b"X-Content-Type-Options", b"nosniff"),
-)
+COMMON_HEADER = (
+    b"Server: mailgateway\r\n"
+    b"Mailgateway-Api: %d\r\n"
+    b"Cache-Control: no-store\r\n"
+    b"X-Content-Type-Options: nosniff\r\n"
+) % API_VERSION
 """On every answer, whoever gives it."""
 
 
@@ -145,6 +146,17 @@ class Channel(HTTPChannel):
             self._wait(Phase.IDLE, IDLE_SECONDS)
         HTTPChannel.requestDone(self, request)
 
+    def writeHeaders(self, version: bytes, code: bytes, reason: bytes, headers: Headers) -> None:
+        """Write the header of an answer, with the fields that are on every answer in one piece."""
+        if self.site.closing:
+            headers.setRawHeaders(b"Connection", [b"close"])
+        headers.removeHeader(b"Server")  # Twisted's own, with its version
+        fields = [
+            b"%s: %s\r\n" % (name, value) for name, values in headers.getAllRawHeaders() for value in values
+        ]
+        first = b"%s %s %s\r\n" % (version, code, reason)
+        self.transport.writeSequence([first, COMMON_HEADER, *fields, b"\r\n"])
+
     def loseConnection(self) -> None:
         """Close when all is written, or without that when the client does not read."""
         self._wait(Phase.CLOSING, CLOSING_SECONDS)
@@ -169,7 +181,6 @@ class Channel(HTTPChannel):
         """Answer before the request is complete, and close."""
         body = problem.body()
         headers = [
-            *COMMON_HEADERS,
             *problem.headers().items(),
             (b"Date", datetimeToString()),
             (b"Content-Type", b"application/json"),
@@ -178,7 +189,8 @@ class Channel(HTTPChannel):
         ]
         head = b"".join(b"%s: %s\r\n" % each for each in headers)
         self.persistent = False
-        self.transport.write(b"HTTP/1.1 %d Refused\r\n%s\r\n%s" % (problem.status, head, body))
+        first = b"HTTP/1.1 %d Refused\r\n" % problem.status
+        self.transport.writeSequence([first, COMMON_HEADER, head, b"\r\n", body])
         self.loseConnection()
 
     def is_idle(self) -> bool:

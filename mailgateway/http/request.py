@@ -21,7 +21,6 @@ from mailgateway.errors import Refusal
 from mailgateway.http.guards import Guards
 from mailgateway.http.keys import Bearer
 from mailgateway.http.limits import (
-    COMMON_HEADERS,
     IN_MEMORY,
     LARGEST_BODY,
     LARGEST_UPLOAD,
@@ -96,20 +95,6 @@ class LimitedRequest(Request):
         else:
             Request.process(self)
 
-    def setHeader(self, name: bytes, value: bytes) -> None:
-        """Set a field of the answer's header, except that we do not say which server this is."""
-        if name != b"Server":
-            Request.setHeader(self, name, value)
-
-    def write(self, data: bytes) -> None:
-        """Write a part of the answer; the first brings the fields that are on every answer."""
-        if not self.startedWriting and self.channel is not None:
-            for name, value in COMMON_HEADERS:
-                self.responseHeaders.setRawHeaders(name, [value])
-            if self.channel.site.closing:
-                self.responseHeaders.setRawHeaders(b"Connection", [b"close"])
-        Request.write(self, data)
-
     def getRequestHostname(self) -> bytes:
         """Say who was asked; the guards have looked at the Host field, which routing has no use for."""
         return b"localhost"
@@ -118,22 +103,26 @@ class LimitedRequest(Request):
         """Whether nobody listens any more."""
         return bool(self._disconnected or self.finished)
 
+    def set_field(self, name: bytes, value: bytes) -> None:
+        """Set a field of the answer's header."""
+        self.responseHeaders.setRawHeaders(name, [value])
+
     def answer_problem(self, problem: Problem) -> None:
         """Answer with a problem, and be done."""
         self.site = self.channel.site
-        self.setHeader(b"Date", datetimeToString())
+        self.set_field(b"Date", datetimeToString())
         body = self.set_problem(problem)
-        self.write(body)
+        Request.write(self, body)
         Request.finish(self)
 
     def set_problem(self, problem: Problem) -> bytes:
         """Set the status and header of a problem; the body that belongs to it."""
         body = problem.body()
         self.setResponseCode(problem.status)
-        self.setHeader(b"Content-Type", b"application/json")
+        self.set_field(b"Content-Type", b"application/json")
         for name, value in problem.headers().items():
-            self.setHeader(name, value)
-        self.setHeader(b"Content-Length", b"%d" % len(body))
+            self.set_field(name, value)
+        self.set_field(b"Content-Length", b"%d" % len(body))
         return body
 
     def processingFailed(self, reason: Failure) -> None:
