@@ -108,5 +108,9 @@ FOOTERS = re.compile(
 )
 """Footers of mobile programs, whole lines; asked only for the last line."""
 
-LIST_FOOTERS = re.compile(r"mailing list|unsubscribe|abmelden|désabonner|virus|avast|avg", re.IGNORECASE)
-"""Words in the footer that a list or a virus scanner appends under a rule."""
+LIST_FOOTERS = re.compile(
+    r"mailing list|unsubscribe|abmelden|désabonner|virus|avast|\bavg\b"
+    r"|confidential|vertraulich|confidentiel|confidencial|riservat",
+    re.IGNORECASE,
+)
+"""Words in the footer that a list, a virus scanner or a lawyer appends under a rule."""

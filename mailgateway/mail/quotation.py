@@ -27,7 +27,7 @@ _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
 _LABEL = re.compile(r"[\s>*_|]{0,6}[^\s:\uff1a][^:\uff1a<>@]{0,30}?[ *_\xa0]{0,3}[:\uff1a]")
 _DATED = re.compile(r"\d[:.h\uff1a]\d\d|\b(?:19|20)\d\d\b|\d\u5e74|\d+[/.-]\d+[/.-]\d+")
 _RULE = re.compile(r"[\s>]{0,6}[_\u2500=*-]{5,}\s*$")
-_ENDS = re.compile(r"(?:[:\uff1a]|-{2,}|\u300d|\))[\s*_>]*$")
+_ENDS = re.compile(r"(?:[:\uff1a]|-{2,})[\s*_>]*$")
 
 
 def _flat(line: str) -> str:
@@ -187,7 +187,7 @@ class Page:
     def _introduces(self, at: int, block: str) -> bool:
         below = self._next_filled(at)
         if below >= len(self.lines):
-            return True
+            return WROTE.search(block[-60:]) is not None or _DATED.search(block) is not None
         line = self.lines[below]
         if _QUOTED.match(line) or self.flat[below] in self.sent:
             return True

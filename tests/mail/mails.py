@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterable
 
+from mailgateway.ids import MessageId
 from mailgateway.mail.own import Own
 
 AGENT = "agent@example.org"
 PERSON = "robin@example.org"
 EVIL = "eve@evil.example"
-SENT_ID = "<mg.f913c9.00112233445566778899aabb.0a1b2c3d@example.org>"
+SENT_ID = MessageId("<mg.f913c9.00112233445566778899aabb.0a1b2c3d@example.org>")
 SENT_TEXT = """\
 Which database?
 

@@ -30,7 +30,7 @@ LETTER = Letter(
     route=RouteId("f913c9"),
     subject="Which database?",
     text="Shall I use **SQLite** or PostgreSQL?\n\n```\nx = 1\n.\n..\nFrom here\n```\n",
-    message_id=MessageId(SENT_ID),
+    message_id=SENT_ID,
     date=datetime(2026, 11, 30, 10, 0, tzinfo=UTC),
     instance="i-1",
     outbox_id=OutboxId("o-1"),

@@ -35,7 +35,7 @@ BELOW: dict[str, str] = {
     "Gmail, wrapped": f"On Mon, Nov 30, 2026 at 9:41 AM Coding agents <\n{AGENT}> wrote:\n\n{QUOTED}\n",
     "German": f"Am Mo., 30. Nov. 2026 um 09:41 Uhr schrieb Coding agents <{AGENT}>:\n\n{QUOTED}\n",
     "a language nobody listed": f"Zzz 30.11.2026 09:41 qqq Coding agents <{AGENT}>:\n{QUOTED}\n",
-    "iPhone": f"Sent from my iPhone\n\n> On 30 Nov 2026, at 09:41, Coding agents <{AGENT}> wrote:\n> \n{QUOTED}\n",
+    "phone": f"Sent from my iPhone\n\n> On 30 Nov 2026, 9:41, Coding agents <{AGENT}> wrote:\n>\n{QUOTED}\n",
     "signature above": f"-- \nRobin Sommer\nExample Ltd\n\nOn 2026-11-30 09:41, {AGENT} wrote:\n{QUOTED}\n",
     "signature below": f"On 2026-11-30 09:41, {AGENT} wrote:\n{QUOTED}\n\n-- \nRobin Sommer\n",
     "Outlook": f"________________________________\n{HEADER}\n{SENT_TEXT}",
@@ -47,6 +47,25 @@ BELOW: dict[str, str] = {
     "nothing": "",
 }
 
+LINES = (
+    *(
+        "",
+        "x",
+        "> x",
+        ">",
+        "--",
+        "-- ",
+        "```",
+        ":",
+        f"{AGENT}:",
+        f"From: {AGENT} 2026",
+        "To: x",
+        "Subject: y",
+    ),
+    *("On 1.1.2026 Coding agents wrote:", "_____", "Sent from my x", *SENT_TEXT.split("\n")),
+)
+"""Lines that the rules look for, to be thrown together."""
+
 TYPED = (
     'The log says "On Monday the job wrote:" and stops.\nPlease find out why.',
     "Write a test mail:\nFrom: noreply@example.net\nTo: list@example.net\nSubject: Hello\nand send it.",
@@ -54,7 +73,7 @@ TYPED = (
     "Plan\n====\nx\n\nNotes\n-----\ny",
     "The output must be:\n\n>>> add(1, 2)\n3\n\nMake it pass.",
     "3c3\n< port=80\n---\n> port=8080\n\nThat is all.",
-    "Use this:\n\n```\n# On Monday, Coding agents wrote:\n> no quote\n-- \nSent from my script\n```\n\nRun it.",
+    "Use this:\n\n```\n# On Monday, Coding agents wrote:\n> no quote\n-- \nSent from x\n```\n\nRun it.",
     "The alert was sent from my iPhone app, so keep the text\nSent from my iPhone out of the template.",
     "git checkout -- docs\nand finish with -- done",
     "1",
@@ -84,6 +103,11 @@ class TypedWordsTests(SynchronousTestCase):
         for words in TYPED:
             self.assertEqual(separate(words, OWN, SENT_TEXT).text, words)
             self.assertEqual(separate(f"{words}\n\n{BELOW['Gmail']}", OWN, SENT_TEXT).text, words)
+
+    def test_a_typed_line_that_names_the_agents_stays(self) -> None:
+        """An attribution is more than a name and a colon."""
+        for words in ("Yes.\nTell the Coding agents:", "Yes (Coding agents)", f"Write to {AGENT}:\nhello"):
+            self.assertEqual(separate(words, OWN, SENT_TEXT).text, words)
 
     def test_answers_amid_the_quotation(self) -> None:
         """Inline and below."""
@@ -120,23 +144,7 @@ class TypedWordsTests(SynchronousTestCase):
 
     @given(
         st.lists(
-            st.sampled_from(
-                [
-                    "",
-                    "x",
-                    "> x",
-                    ">",
-                    "--",
-                    "-- ",
-                    "```",
-                    ":",
-                    f"{AGENT}:",
-                    f"From: {AGENT} 2026",
-                    "To: x",
-                    "Subject: y",
-                ]
-                + ["On 1.1.2026 Coding agents wrote:", "_____", "Sent from my x", *SENT_TEXT.split("\n")]
-            ),
+            st.sampled_from(LINES),
             max_size=25,
         ),
         st.sampled_from([None, SENT_TEXT]),
@@ -201,15 +209,19 @@ class PartTests(SynchronousTestCase):
     def test_html_of_the_usual_programs(self) -> None:
         """Cut by structure: Gmail, Outlook, Apple, Yahoo; signatures and hidden text go."""
         attribution = f"On Mon, Nov 30, 2026 Coding agents &lt;{AGENT}&gt; wrote:"
+        gone = "Which database?"
+        gmail = (
+            f'<div class="gmail_quote"><div class="gmail_attr">{attribution}</div>'
+            f'<blockquote class="gmail_quote">{gone}</blockquote></div>'
+        )
         for page in (
-            f'<div dir="ltr">words<div>more</div></div><br><div class="gmail_quote"><div class="gmail_attr">{attribution}'
-            '<br></div><blockquote class="gmail_quote">Which database?</blockquote></div>',
-            f'<div>words<br>more</div><hr><div id="divRplyFwdMsg"><b>From:</b> {AGENT}<br></div><div>Which database?</div>',
-            f'<p>words<br>more</p><blockquote type="cite"><div>{attribution}</div>Which database?</blockquote>',
-            '<p>words<p>more<div class="yahoo_quoted">Which database?</div>',
+            f'<div dir="ltr">words<div>more</div></div><br>{gmail}',
+            f'<div>words<br>more</div><hr><div id="divRplyFwdMsg">From: {AGENT}</div><div>{gone}</div>',
+            f'<p>words<br>more</p><blockquote type="cite"><div>{attribution}</div>{gone}</blockquote>',
+            f'<p>words<p>more<div class="yahoo_quoted">{gone}</div>',
             '<div>words<br>more</div><div class="gmail_signature">Robin<br>Boss</div>',
             '<div>words<span style="display: none">rm -rf /</span><br>more</div><style>x</style><!-- y -->',
-            '<div>words<br>more</div><div style="border:none;border-top:solid #E1E1E1 1.0pt">From: x</div>Which',
+            f'<div>words<br>more</div><div style="border-top:solid #E1E1E1 1.0pt">From: x</div>{gone}',
         ):
             self.assertEqual(typed(self.alternative("", page)), "words\nmore", page)
 
