@@ -28,6 +28,9 @@ T = TypeVar("T")
 LAST_ANSWERS_SECONDS = 2.0
 """How long connections may take to read their last answer when the service stops."""
 
+ORPHAN_SECONDS = 7_200.0
+"""A file of this age is nobody's: uploads are forgotten after an hour."""
+
 
 class Stream(Protocol):
     """An answer that stays open."""
@@ -61,6 +64,7 @@ class Doors:
     started: str = field(init=False)
     """Names this run of the service in ids of events: their numbers begin anew with it."""
     closed: bool = field(default=False, init=False)
+    _tidied: bool = field(default=False, init=False)
     _sites: list[LimitedSite] = field(factory=list, init=False)
     _held: set[Deferred[Any]] = field(factory=set, init=False)
 
@@ -90,7 +94,17 @@ class Doors:
         path = self.uploads / self.mint(12).hex()
         stream = path.open("xb+")
         path.chmod(0o600)
+        if not self._tidied:
+            self._tidied = True
+            self._forget_orphans(path)
         return path, stream
+
+    def _forget_orphans(self, newest: Path) -> None:
+        """Remove what an earlier run left behind: it has no row any more, or never had one."""
+        now = newest.stat().st_mtime
+        for path in self.uploads.iterdir():
+            if now - path.stat().st_mtime > ORPHAN_SECONDS:
+                path.unlink(missing_ok=True)
 
     def read_upload(self, path: str) -> bytes:
         """Read a file that was uploaded, by the path in its row; only files of ours have one."""

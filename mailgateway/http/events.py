@@ -27,6 +27,7 @@ from mailgateway.http.routes import Call, Reply, Streamed
 from mailgateway.ids import SessionId
 from mailgateway.shapes import EventsQuery
 
+CONTENT_TYPE = "text/event-stream; charset=utf-8"
 MOST_SUBSCRIBERS = 100
 PING_SECONDS = 15.0
 PAUSED_SECONDS = 30.0
@@ -43,6 +44,8 @@ async def events(doors: Doors, call: Call) -> Reply | Streamed:
             "too_many_subscribers",
             f"{MOST_SUBSCRIBERS} clients listen already; poll /pending with wait instead",
         )
+    if call.request.method == b"HEAD":
+        return Reply(content=b"", content_type=CONTENT_TYPE)
     if doors.closed:
         raise Refusal("stopping", "the service is stopping; come back when it runs again")
     stream = EventStream(doors, call.request, call.bearer, asked.session)
@@ -79,7 +82,7 @@ class EventStream:
         request, doors = self._request, self._doors
         doors.streams.add(self)
         doors.connections.streams += 1
-        request.set_field(b"Content-Type", b"text/event-stream; charset=utf-8")
+        request.set_field(b"Content-Type", CONTENT_TYPE.encode())
         request.set_field(b"X-Accel-Buffering", b"no")
         Request.registerProducer(request, self, True)
         self._unsubscribe = doors.bell.subscribe(self._hear)

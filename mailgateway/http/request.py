@@ -30,6 +30,8 @@ from mailgateway.http.limits import (
 )
 from mailgateway.http.problems import Problem, problem_of
 
+NO_SPACE = Problem("store_unavailable", "the body cannot be stored now; nothing was changed, try again soon")
+
 
 class LimitedRequest(Request):
     """One request: admitted by its header, counted while it comes, stored only when wanted."""
@@ -42,7 +44,7 @@ class LimitedRequest(Request):
     upload: Path | None = None
     """Where the body is, when the route takes a file."""
     over = False
-    """Whether the body was refused for its size; the answer is given, what still comes is ignored."""
+    """Whether the body was refused; the answer is given, what still comes is ignored."""
     received = 0
     """Octets of the body so far."""
     _most = LARGEST_BODY
@@ -53,9 +55,13 @@ class LimitedRequest(Request):
         site: LimitedSite = channel.site
         method, uri = channel._command, channel._path  # noqa: SLF001 (the only place that has them by now)
         self.verdict = site.guards.admit(self, method, uri)
-        self.content = self._store(site, method, uri, length)
-        if length is not None and length > self._most:
-            self._refuse_size()
+        self.content = BytesIO()
+        try:
+            self.content = self._store(site, method, uri, length)
+        except OSError:
+            self._refuse(NO_SPACE)
+        if not self.over and length is not None and length > self._most:
+            self._refuse(TOO_LARGE)
 
     def _store(self, site: "LimitedSite", method: bytes, uri: bytes, length: int | None) -> IO[bytes]:
         if isinstance(self.verdict, Bearer):
@@ -74,14 +80,17 @@ class LimitedRequest(Request):
             return
         self.received += len(data)
         if self.received > self._most:
-            self._refuse_size()
+            self._refuse(TOO_LARGE)
         elif isinstance(self.verdict, Bearer):
-            self.content.write(data)
+            try:
+                self.content.write(data)
+            except OSError:
+                self._refuse(NO_SPACE)
 
-    def _refuse_size(self) -> None:
+    def _refuse(self, problem: Problem) -> None:
         self.over = True
         self.discard_upload()
-        self.channel.refuse(TOO_LARGE)
+        self.channel.refuse(problem)
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
         """Go on when the request is complete, unless it was answered long ago."""

@@ -4,7 +4,6 @@ import json
 import os
 from datetime import timedelta
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 from attrs import define, field, frozen
@@ -130,6 +129,13 @@ class Client:
 IDENTITY = Identity(MachineId("a" * 32), "bench", "0123456789abcdef")
 
 
+def fresh_folder() -> Path:
+    """An empty folder below the one that trial runs in, and empties."""
+    folder = Path.cwd() / f"uploads-{os.urandom(4).hex()}"
+    folder.mkdir()
+    return folder
+
+
 @define(eq=False)
 class Rig:
     """The service's HTTP half in memory."""
@@ -141,7 +147,7 @@ class Rig:
     bell: Bell = field(factory=Bell)
     control: FakeControl = field(factory=FakeControl)
     identity: Identity = IDENTITY
-    uploads: Path = field(factory=lambda: Path(mkdtemp(prefix="uploads-")))
+    uploads: Path = field(factory=fresh_folder)
     doors: Doors = field(init=False)
     site: Any = field(init=False)
 

@@ -181,3 +181,10 @@ class EventTests(SynchronousTestCase):
         self.assertEqual(self.rig.clock.getDelayedCalls(), [])
         answer = self.rig.ask("GET", "/events")
         self.assertEqual((answer.status, answer.code), (503, "stopping"))
+
+    def test_the_header_alone_may_be_asked_for(self) -> None:
+        """HEAD opens no stream."""
+        client = self.rig.connect()
+        client.feed(request("HEAD", "/events"))
+        self.assertIn(b"Content-Type: text/event-stream", client.text())
+        self.assertEqual(self.rig.doors.streams, set())

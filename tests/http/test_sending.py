@@ -1,5 +1,8 @@
 """Mail that leaves, from the outside: notifications, decisions, files."""
 
+import os
+import shutil
+
 from mailgateway.domain.outbox import RecipientOutcome, RecipientVerdict
 from mailgateway.errors import StoreUnavailable
 from mailgateway.flows import outbox
@@ -96,3 +99,21 @@ class SendTests(RouteCase):
         self.rig.database.failures.append(StoreUnavailable("gone"))
         self.refused(self.ask("POST", "/attachments", b"x", headers=good), 503, "store_unavailable")
         self.assertEqual(list(self.rig.uploads.iterdir()), [])
+
+    def test_what_an_earlier_run_left_behind_is_removed(self) -> None:
+        """Half uploads of a crash must not fill the disk; fresh ones may still have a row."""
+        old, fresh = self.rig.uploads / "old", self.rig.uploads / "fresh"
+        for path, age in ((old, 7_300), (fresh, 3_000)):
+            path.write_bytes(b"x")
+            os.utime(path, (path.stat().st_mtime - age,) * 2)
+        self.ask("POST", "/attachments", b"y", headers={"X-Session-Id": "s", "X-Filename": "a"})
+        self.assertFalse(old.exists())
+        self.assertTrue(fresh.exists())
+
+    def test_a_full_disk_is_said(self) -> None:
+        """A body that cannot be stored is refused in the one shape, and the connection closes."""
+        shutil.rmtree(self.rig.uploads)
+        self.rig.uploads.write_bytes(b"in the way")
+        answer = self.ask("POST", "/attachments", b"y", headers={"X-Session-Id": "s", "X-Filename": "a"})
+        self.refused(answer, 503, "store_unavailable")
+        self.assertEqual(answer.headers["connection"], "close")
