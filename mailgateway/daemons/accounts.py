@@ -10,7 +10,8 @@ from twisted.application.service import IService, MultiService
 from mailgateway.daemons.health import DoorHealth
 from mailgateway.daemons.logins import Logins
 from mailgateway.daemons.peers import trust_problem
-from mailgateway.daemons.sender import HELD_WORDS, Sender
+from mailgateway.daemons.sender import Sender
+from mailgateway.daemons.submission import HELD_WORDS
 from mailgateway.daemons.tasks import Tasks
 from mailgateway.daemons.watcher import Watcher
 from mailgateway.domain.reconnect import FailureClass

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from attrs import define, evolve, field
 from twisted.internet.defer import Deferred, DeferredLock
 
-from mailgateway.daemons.tasks import Tasks
+from mailgateway.daemons.tasks import Tasks, to_the_end
 from mailgateway.daemons.watching import Condition
 from mailgateway.domain.reconnect import FailureClass, LoginRecord
 from mailgateway.flows import health as rows
@@ -114,7 +114,7 @@ class DoorHealth:
             since=health.since if health.state == condition.state else self.now(),
         )
         match condition.state:
-            case "watching" | "polling":
+            case "watching" | "polling" | "sending":
                 known = evolve(known, failure="", failures=0, next_attempt_at=None, last_error="")
             case "backing-off" | "refused":
                 until = self.now() + timedelta(seconds=condition.seconds or 0) if waiting else None
@@ -132,6 +132,10 @@ class DoorHealth:
 
     async def _write(self, health: AccountHealth) -> None:
         self._health = health
+        await to_the_end(self._save())
+
+    async def _save(self) -> None:
+        """Write the row as it stands when its turn has come."""
         locked: Deferred[DeferredLock] = self._writing.acquire()
         await locked
         try:

@@ -9,7 +9,7 @@ from twisted.logger import Logger
 from mailgateway.daemons.logins import Door, Logins
 from mailgateway.daemons.mailbox import ImapMailbox, select_folder
 from mailgateway.daemons.peers import peer_of
-from mailgateway.errors import CommandRefused, LoginRefused, PeerError, Unreachable
+from mailgateway.errors import CommandRefused, PeerError, Unreachable
 from mailgateway.flows import flag
 from mailgateway.flows.ports import Database
 from mailgateway.flows.scan import Scanned, Scanner
@@ -65,11 +65,8 @@ class ImapLine:
 
     async def prepare(self) -> None:
         """Log in, say who we are, select the folder."""
-        try:
-            await self.connection.login(self._credential)
-        except LoginRefused as error:
-            raise await self.logins.refused(Door.IMAP, self._credential, error) from None
-        await self.logins.succeeded(Door.IMAP, self._credential)
+        credential = self._credential
+        await self.logins.log_in(Door.IMAP, credential, lambda: self.connection.login(credential))
         if self.connection.supports("ID"):
             await self.connection.identify(IDENTITY)
         self._mailbox = await select_folder(self.connection, self.logins.account.tag, self.folder)

@@ -9,12 +9,13 @@ Secrets stand in ``Credential`` values only, and digests are keyed, so that a ro
 import hashlib
 import hmac
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import define, field
+from twisted.internet.defer import Deferred, DeferredLock
 from twisted.logger import Logger
 
 from mailgateway.daemons.health import DoorHealth
@@ -26,6 +27,8 @@ from mailgateway.secrets import Credential as NamedCredential
 from mailgateway.secrets import PasswordCommand, PasswordEnv, PasswordFile, TokenCommand, read_password
 from mailgateway.settings import Account, ServerSettings
 from mailgateway.wire.sasl import BearerToken, Credential, Password
+
+T = TypeVar("T")
 
 _log = Logger()
 
@@ -48,6 +51,7 @@ class Logins:
     imap: DoorHealth
     smtp: DoorHealth
     environ: Mapping[str, str] = field(factory=lambda: os.environ, repr=False)
+    _unproven: DeferredLock = field(factory=DeferredLock, init=False)
 
     async def credential(self, door: Door) -> Credential:
         """The credential for a login that is made now.
@@ -55,23 +59,57 @@ class Logins:
         Raises ``Held`` when it must not be tried, and ``TokenUnavailable`` when it cannot be had now.
         """
         credential = await self._obtain(door)
+        self._permit(door, credential)
+        return credential
+
+    async def log_in(
+        self, door: Door, credential: Credential, attempt: Callable[[], Coroutine[Deferred[Any], Any, T]]
+    ) -> T:
+        """Make one login with ``attempt`` and write down how it went, before anybody can try again.
+
+        Until a credential has logged in at a door, logins of the account are made one at a time, so that
+        several folders and connections cannot spend a wrong password together more often than one alone.
+        Raises ``Held`` when the server refuses it, or when it must not be tried any more.
+        """
+        if self._health(door).login.about(self._digest(door, credential)).proven:
+            return await self._attempt(door, credential, attempt)
+        locked: Deferred[DeferredLock] = self._unproven.acquire()
+        await locked
+        try:
+            return await self._attempt(door, credential, attempt)
+        finally:
+            self._unproven.release()
+
+    async def _attempt(
+        self, door: Door, credential: Credential, attempt: Callable[[], Coroutine[Deferred[Any], Any, T]]
+    ) -> T:
+        self._permit(door, credential)
+        try:
+            result = await attempt()
+        except LoginRefused as error:
+            raise await self._refused(door, credential, error) from None
+        await self._succeeded(door, credential)
+        return result
+
+    def _permit(self, door: Door, credential: Credential) -> None:
+        """Raise ``Held`` when the credential must not be tried now."""
         here, there = self._records(door, self._digest(door, credential))
         match may_log_in(here, there, datetime.now(UTC)):
             case MayTry():
-                return credential
+                return
             case TryLater(at):
                 raise Held(at)
             case WaitForOperator():
                 raise Held(None)
 
-    async def succeeded(self, door: Door, credential: Credential) -> None:
+    async def _succeeded(self, door: Door, credential: Credential) -> None:
         """The server let us in."""
         health, digest = self._health(door), self._digest(door, credential)
         known = health.login.about(digest)
         if known.succeeded() != health.login:
             await health.remember_login(known.succeeded())
 
-    async def refused(self, door: Door, credential: Credential, error: LoginRefused) -> Held:
+    async def _refused(self, door: Door, credential: Credential, error: LoginRefused) -> Held:
         """The server refused; returns what the caller raises once this is committed."""
         health, digest = self._health(door), self._digest(door, credential)
         record = health.login.about(digest).refused(datetime.now(UTC))
@@ -86,9 +124,9 @@ class Logins:
         here, there = self._records(door, digest)
         match may_log_in(here, there, datetime.now(UTC)):
             case TryLater(at):
-                return Held(at)
+                return Held(at, error)
             case _:
-                return Held(None)
+                return Held(None, error)
 
     def _health(self, door: Door) -> DoorHealth:
         return self.imap if door is Door.IMAP else self.smtp

@@ -141,7 +141,8 @@ def _give_up(_watching: Watching, core: Core, _data: Busy, line: Line | None, un
     core.hang_up()
 
 
-def _part(_watching: Watching, core: Core, _data: Busy) -> None:
+def _part(_watching: Watching, core: Core, data: Busy) -> None:
+    data.task.cancel()
     core.part()
 
 

@@ -14,6 +14,10 @@ MOST_UIDS = 1_000_000
 """UIDs that a search may find; a mailbox with more mail in one week is not what this is for."""
 
 
+PLAIN_TEXT = 64 * 1024
+"""Octets that are read of a mail whose header fields cannot be had in the usual way."""
+
+
 @define(eq=False)
 class ImapMailbox:
     """One folder; made by ``select_folder``."""
@@ -63,9 +67,16 @@ class ImapMailbox:
         unreadable = await self.connection.fetch_headers(first, last, SCAN_FIELDS, take, small_body=small)
         for each in unreadable:
             if each.uid is not None and first <= each.uid <= (last or each.uid):
-                # its fields cannot be read, so nothing can be said of it: the text itself must tell
-                self.uid_next = max(self.uid_next, each.uid + 1)
-                on_mail(FetchedMail(each.uid, 0, None, b"\r\n", None))
+                await self._fetch_by_itself(each.uid, on_mail)
+
+    async def _fetch_by_itself(self, uid: int, on_mail: Callable[[FetchedMail], None]) -> None:
+        """A mail of which the server said something that cannot be read: its own text must tell."""
+        self.uid_next = max(self.uid_next, uid + 1)
+        text = await self.connection.fetch_message(uid, PLAIN_TEXT)
+        if text is not None:
+            header, _, _ = text.partition(b"\r\n\r\n")
+            whole = text if len(text) < PLAIN_TEXT else None
+            on_mail(FetchedMail(uid, len(text), None, header + b"\r\n\r\n", whole))
 
     async def fetch_raw(self, uid: int, limit: int) -> bytes | None:
         """The whole mail, cut at ``limit`` octets."""
@@ -85,13 +96,8 @@ async def select_folder(connection: ImapConnection, account: AccountName, folder
     """Select a folder and find out its UIDNEXT, also when the server does not tell."""
     selected = await connection.select(folder)
     mailbox = ImapMailbox(account, folder, connection, selected, selected.uid_next or 1)
-    if selected.uid_next is None and selected.exists:
-        # "*" is the mail with the highest UID, whatever that is (RFC 9051, section 9, seq-number)
-        highest: list[int] = []
-        await connection.fetch_headers(
-            2**32 - 1, None, ("Message-ID",), lambda message: highest.append(message.uid)
-        )
-        mailbox.uid_next = max(highest, default=0) + 1
+    if selected.uid_next is None:
+        mailbox.uid_next = (await connection.highest_uid() or 0) + 1
     return mailbox
 
 

@@ -1,34 +1,39 @@
 """Sends what waits in the outbox of one account.
 
 A row is claimed (committed) before anybody dials, and concluded (committed) before the next is claimed; the
-row owns all retries.  One connection serves a burst.  Work goes on in *lanes*: a lane drains the queue and
-ends; a second one is opened only when the first has been stuck with one mail for a while, so that a server
-that thinks for ten minutes about a final dot does not keep a decision waiting, and a burst does not become
-many logins.  A refused login keeps every mail back without another try (``daemons.logins``).
+row owns all retries.  When an outcome cannot be committed, it is kept in mind and written again until it
+stands: a mail that the server has is not sent again because our disk was full.
+
+One connection serves a burst.  Work goes on in *lanes*: a lane drains the queue and ends; a second one is
+opened only when the first has been stuck with one mail for a while, so that a server that thinks for ten
+minutes about a final dot does not keep a decision waiting, and a burst does not become many logins.  While
+the way to the server is closed (``daemons.submission``) nothing is claimed, and callers that wait are told.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall
+from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
-from mailgateway.daemons.logins import Door, Logins
-from mailgateway.daemons.peers import peer_of
-from mailgateway.daemons.tasks import Tasks
+from mailgateway.daemons.logins import Logins
+from mailgateway.daemons.submission import HELD_WORDS, SubmissionServer, reply_code
+from mailgateway.daemons.tasks import Tasks, to_the_end
 from mailgateway.daemons.watching import Held
 from mailgateway.domain.identity import Identity
-from mailgateway.domain.outbox import RecipientOutcome, RecipientVerdict
-from mailgateway.errors import LoginRefused, PeerError, StoreError
+from mailgateway.domain.outbox import OutboxState, RecipientOutcome, RecipientVerdict
+from mailgateway.errors import PeerError, StoreError, Throttled
 from mailgateway.flows import outbox
 from mailgateway.flows.bell import Bell, EventKind, Numbered
 from mailgateway.flows.outbox import Claimed
 from mailgateway.flows.ports import Database
-from mailgateway.protocols.smtp import SmtpConnection, Submission, connect
+from mailgateway.protocols.smtp import SmtpConnection, Submission
 from mailgateway.wire.smtp_outcome import Accepted, Outcome, Rejected, TryLater, Unclear
 
 LANES = 3
@@ -43,10 +48,22 @@ LOOK_SECONDS = 300.0
 
 SHARED_LOOK_SECONDS = 2.0
 
-HELD_WORDS = (
-    "the mail server refused this account's login, so it is not tried again; "
-    "mend the password and run `mailgateway reload`"
-)
+STORE_PAUSE_SECONDS = 2.0
+LONGEST_STORE_PAUSE_SECONDS = 30.0
+"""How long to wait before writing again what the database did not take."""
+
+
+@frozen
+class Attempted:
+    """How one attempt went: an outcome for each recipient that the server spoke about."""
+
+    outcomes: Sequence[RecipientOutcome] = ()
+    error: str = ""
+    code: int | None = None
+    """The SMTP code of a refusal that was about no recipient."""
+
+
+STOPPED = Attempted(error="mailgateway was stopped before the mail was handed over")
 
 
 @define(eq=False)
@@ -56,6 +73,13 @@ class Lane:
     since: float
     """When it began with its present mail."""
     connection: SmtpConnection | None = None
+    sending: bool = False
+    """Whether its connection is at work on its present mail."""
+
+    @property
+    def has_handed_over(self) -> bool:
+        """Whether the server may have its present mail."""
+        return self.sending and self.connection is not None and self.connection.dot_written
 
 
 @define(eq=False)
@@ -68,12 +92,16 @@ class Sender(Service):
     identity: Identity
     logins: Logins
     hostname: str
+    _server: SubmissionServer = field(init=False)
     _tasks: Tasks = field(factory=Tasks, init=False)
     _lanes: set[Lane] = field(factory=set, init=False)
     _wanted: bool = field(default=False, init=False)
     _timer: IDelayedCall | None = field(default=None, init=False)
     _unsubscribe: Any = field(default=None, init=False)
     _log: Logger = field(factory=Logger, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._server = SubmissionServer(self.reactor, self.logins, self.hostname)
 
     def startService(self) -> None:
         """Begin to send."""
@@ -100,9 +128,10 @@ class Sender(Service):
             return
         self._wanted = True
         now = self.reactor.seconds()
-        free = [lane for lane in self._lanes if now - lane.since < STUCK_SECONDS]
-        if free or len(self._lanes) >= LANES:
-            self._look_in(STUCK_SECONDS)
+        patience = [lane.since + STUCK_SECONDS - now for lane in self._lanes]
+        waiting = [seconds for seconds in patience if seconds > 0]
+        if waiting or len(self._lanes) >= LANES:
+            self._look_in(min(waiting, default=STUCK_SECONDS))
             return
         lane = Lane(now)
         self._lanes.add(lane)
@@ -110,6 +139,8 @@ class Sender(Service):
 
     def _look_in(self, seconds: float) -> None:
         """Wake at the latest after so long."""
+        if not self.running:
+            return
         if self._timer is not None and self._timer.active():
             if self._timer.getTime() <= self.reactor.seconds() + seconds:
                 return
@@ -117,93 +148,138 @@ class Sender(Service):
         self._timer = self.reactor.callLater(seconds, self._wake)
 
     async def _drain(self, lane: Lane) -> None:
-        """Send until nothing is due."""
+        """Send until nothing is due, and see to it that somebody looks again, whatever happens."""
         try:
-            while self._wanted:
+            while self._wanted and self.running:
                 self._wanted = False
                 while (claimed := await self._claim()) is not None:
                     lane.since = self.reactor.seconds()
                     await self._attempt(lane, claimed)
-                await self._leave(lane)
+                if self.running:
+                    await self._leave(lane)
         except StoreError as error:
             self._log.warn("the outbox cannot be read or written now: {error}", error=str(error))
-            self._look_in(SHARED_LOOK_SECONDS)
+            self._look_in(STORE_PAUSE_SECONDS)
         finally:
             self._lanes.discard(lane)
             if lane.connection is not None:
                 lane.connection.abort()
+            self._look_in(LOOK_SECONDS)
         if self.running:
             await self._plan()
 
     async def _plan(self) -> None:
-        """Look again when the next mail is due."""
-        due = await outbox.next_due(self.database, self.identity, self.logins.account.tag)
+        """Look again when the next mail is due and the way is open."""
         seconds = SHARED_LOOK_SECONDS if self.database.shared else LOOK_SECONDS
+        try:
+            due = await outbox.next_due(self.database, self.identity, self.logins.account.tag)
+        except StoreError:
+            self._look_in(STORE_PAUSE_SECONDS)
+            return
         if due is not None:
-            seconds = min(seconds, max(0.05, (due - datetime.now(UTC)).total_seconds()))
+            seconds = min(seconds, max(0.5, (due - datetime.now(UTC)).total_seconds()))
+        pause = self._server.pause
+        if pause is not None:
+            seconds = max(seconds, pause.until - self.reactor.seconds())
         self._look_in(seconds)
 
     async def _claim(self) -> Claimed | None:
+        """The next mail; ``None`` when none is due, or none can be handed over."""
+        tag = self.logins.account.tag
         if not self.running:
             return None
-        return await outbox.claim_next(
-            self.database, self.identity, self.logins.account.tag, lease_seconds=LEASE_SECONDS
-        )
+        if await self._server.is_open():
+            return await to_the_end(
+                outbox.claim_next(self.database, self.identity, tag, lease_seconds=LEASE_SECONDS)
+            )
+        pause = self._server.pause
+        if pause is not None and pause.outlasts_callers:
+            await to_the_end(
+                outbox.hold(self.database, self.bell, self.identity, tag, pause.words, code=pause.code)
+            )
+        return None
 
     async def _attempt(self, lane: Lane, claimed: Claimed) -> None:
         """One attempt of one mail, from the connection to the commit of its outcome."""
-        outcomes: Sequence[RecipientOutcome] = ()
-        error = "mailgateway was stopped before the mail was handed over"
+        attempted = STOPPED
         try:
-            outcomes, error = await self._submit(lane, claimed)
-        except Held:
-            error = HELD_WORDS
-        except PeerError as failure:
-            error = failure.text
-            outcomes = _all(claimed, RecipientVerdict.TRY_LATER, _code(failure), failure.text)
+            if self.running:  # else the stop came while the mail was claimed
+                attempted = await self._submit(lane, claimed)
         except CancelledError:
-            if lane.connection is not None and lane.connection.dot_written:
-                error = "mailgateway was stopped while the mail server had not yet answered"
-                outcomes = _all(claimed, RecipientVerdict.UNCLEAR, None, error)
+            if lane.has_handed_over:
+                words = "mailgateway was stopped while the mail server had not yet answered"
+                attempted = Attempted(_unclear(claimed, words), words)
             raise
         finally:
-            state = await outbox.conclude(
-                self.database, self.bell, self.identity, claimed, outcomes, error=error
-            )
-            self._log.info(
-                "mail {id}, attempt {attempt}: {state}", id=claimed.id, attempt=claimed.attempt, state=state
-            )
+            lane.sending = False
+            await self._conclude(claimed, attempted)
 
-    async def _submit(self, lane: Lane, claimed: Claimed) -> tuple[Sequence[RecipientOutcome], str]:
-        """Hand one mail over; its outcome for each recipient, and the server's last word when it matters."""
-        if lane.connection is not None and not lane.connection.usable:
-            await self._leave(lane)
-        if lane.connection is None:
-            lane.connection = await self._connect()
-        submission = Submission(claimed.sender, claimed.recipients, claimed.raw)
+    async def _conclude(self, claimed: Claimed, attempted: Attempted) -> None:
+        """Write down how an attempt went, and do not let go of it before it stands."""
+        pause = STORE_PAUSE_SECONDS
+        while True:
+            try:
+                state = await to_the_end(self._write(claimed, attempted))
+            except StoreError as error:
+                self._log.warn(
+                    "mail {id}: how it went cannot be written now: {error}", id=claimed.id, error=str(error)
+                )
+                if not self.running:
+                    return  # the next start finds the row as being sent, and calls it unclear
+                await self._rest(pause)
+                pause = min(pause * 2, LONGEST_STORE_PAUSE_SECONDS)
+            else:
+                self._log.info(
+                    "mail {id}, attempt {attempt}: {state}",
+                    id=claimed.id,
+                    attempt=claimed.attempt,
+                    state=state,
+                )
+                return
+
+    async def _write(self, claimed: Claimed, attempted: Attempted) -> OutboxState:
+        return await outbox.conclude(
+            self.database,
+            self.bell,
+            self.identity,
+            claimed,
+            attempted.outcomes,
+            error=attempted.error,
+            code=attempted.code,
+        )
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait, unless a stop comes."""
+        with suppress(CancelledError):
+            await deferLater(self.reactor, seconds)
+
+    async def _submit(self, lane: Lane, claimed: Claimed) -> Attempted:
+        """Hand one mail over, or say what stood in the way."""
         try:
-            result = await lane.connection.send(submission)
-        except LoginRefused:
-            lane.connection.abort()
-            lane.connection = None
-            raise
+            if lane.connection is not None and not lane.connection.usable:
+                await self._leave(lane)
+            if lane.connection is None:
+                lane.connection = await self._server.connect()
+            lane.sending = True
+            result = await lane.connection.send(Submission(claimed.sender, claimed.recipients, claimed.raw))
+        except Held as held:
+            if held.refusal is None:
+                return Attempted(error=HELD_WORDS)
+            return Attempted(error=held.refusal.text, code=reply_code(held.refusal))
+        except PeerError as failure:
+            self._server.failed(failure)
+            return Attempted(error=failure.text, code=reply_code(failure))
+        over = lane.connection.error
+        if isinstance(over, Throttled):
+            self._server.failed(over)
+        else:
+            self._server.went_well()
         outcomes = [
             _recipient(address, outcome)
             for address, outcome in zip(claimed.recipients, result.outcomes, strict=True)
         ]
         clear = all(isinstance(outcome, Accepted) for outcome in result.outcomes)
-        return outcomes, "" if clear else result.text
-
-    async def _connect(self) -> SmtpConnection:
-        credential = await self.logins.credential(Door.SMTP)
-        peer = peer_of(self.logins.account.smtp)
-        try:
-            connection = await connect(self.reactor, peer, credential, self.hostname)
-        except LoginRefused as error:
-            await self.logins.refused(Door.SMTP, credential, error)
-            raise
-        await self.logins.succeeded(Door.SMTP, credential)
-        return connection
+        return Attempted(outcomes, "" if clear else result.text)
 
     async def _leave(self, lane: Lane) -> None:
         connection, lane.connection = lane.connection, None
@@ -223,13 +299,7 @@ def _recipient(address: str, outcome: Outcome) -> RecipientOutcome:
             return RecipientOutcome(address, RecipientVerdict.UNCLEAR, None, text)
 
 
-def _all(
-    claimed: Claimed, verdict: RecipientVerdict, code: int | None, text: str
-) -> Sequence[RecipientOutcome]:
-    return [RecipientOutcome(address, verdict, code, text) for address in claimed.recipients]
-
-
-def _code(failure: PeerError) -> int | None:
-    """The SMTP code of a failure, where it had one."""
-    head = failure.code.split(" ", 1)[0]
-    return int(head) if head.isdigit() else None
+def _unclear(claimed: Claimed, words: str) -> Sequence[RecipientOutcome]:
+    return [
+        RecipientOutcome(address, RecipientVerdict.UNCLEAR, None, words) for address in claimed.recipients
+    ]

@@ -4,6 +4,7 @@ No coroutine of the service runs without one, so nothing is forgotten, and a sto
 """
 
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from attrs import define, field
@@ -56,6 +57,19 @@ class Tasks:
         for each in running:
             each.cancel()
         return waiting.addCallback(lambda _: None)
+
+
+async def to_the_end(work: Coroutine[Deferred[Any], Any, T]) -> T:
+    """The result of ``work``, which a stop does not cut off: for what must be known once it has happened.
+
+    A transaction that was begun is committed whether anybody waits for it or not.  Whoever is cancelled in
+    here gets the result all the same, and no ``CancelledError``; it asks afterwards whether it still runs.
+    """
+    running = Deferred.fromCoroutine(work)
+    while not running.called:
+        with suppress(CancelledError):
+            await _ended(running)
+    return await running
 
 
 def _ended(running: Deferred[Any]) -> Deferred[None]:

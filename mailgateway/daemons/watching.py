@@ -16,15 +16,19 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from mailgateway.daemons.tasks import Tasks
 from mailgateway.domain.reconnect import PROVEN_SECONDS, FailureClass, delay_seconds, failure_class
-from mailgateway.errors import MailgatewayError, PeerError
+from mailgateway.errors import LoginRefused, MailgatewayError, PeerError
 
 
 class Held(Exception):
-    """The credential must not be tried now: not before ``until``, or (``None``) not before it is changed."""
+    """The credential must not be tried now: not before ``until``, or (``None``) not before it is changed.
 
-    def __init__(self, until: datetime | None) -> None:
+    ``refusal`` is what the server has just said, when it was asked.
+    """
+
+    def __init__(self, until: datetime | None, refusal: LoginRefused | None = None) -> None:
         super().__init__()
         self.until = until
+        self.refusal = refusal
 
 
 class Line(Protocol):
@@ -239,7 +243,8 @@ def prepare(watching: Watching, core: Core, line: Line) -> Busy:
 
     async def log_in() -> None:
         await line.prepare()
-        watching.prepared(line)
+        if line is core.line:
+            watching.prepared(line)
 
     core.line = line
     line.listen(lambda: watching.news(line), lambda error: watching.lost(line, error))
@@ -251,6 +256,8 @@ def catch_up(watching: Watching, core: Core, line: Line) -> Busy:
 
     async def scan() -> None:
         await line.catch_up()
+        if line is not core.line:
+            return  # it was given up while the last rows were written
         if core.up_since is None:
             core.up_since = core.clock.seconds()
         if line.idles:

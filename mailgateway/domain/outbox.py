@@ -73,6 +73,7 @@ def _moves() -> dict[tuple[OutboxState, OutboxEvent], OutboxState]:
         (OutboxState.QUEUED, OutboxEvent.CLAIM): OutboxState.SENDING,
         (OutboxState.UNCLEAR, OutboxEvent.CLAIM): OutboxState.SENDING,
         (OutboxState.SENDING, OutboxEvent.LOST_SIGHT): OutboxState.UNCLEAR,
+        (OutboxState.QUEUED, OutboxEvent.CANCEL): OutboxState.CANCELLED,
         (OutboxState.SENDING, OutboxEvent.CANCEL): OutboxState.CANCELLED,
         (OutboxState.QUEUED, OutboxEvent.ARRIVED): OutboxState.SENT,
     }

@@ -195,6 +195,43 @@ async def row(database: Database, outbox_id: OutboxId) -> OutboxRow:
     return await database.read(work)
 
 
+async def hold(
+    database: Database,
+    bell: Bell,
+    identity: Identity,
+    account: AccountName,
+    reason: str,
+    *,
+    code: int | None = None,
+) -> tuple[OutboxId, ...]:
+    """The account cannot send (its credential was refused, say): decisions fail to callers that still wait.
+
+    All other mails stay queued.  Returns the decisions that were cancelled.
+    """
+
+    def work(tx: Tx) -> tuple[tuple[OutboxId, ...], tuple[Event, ...]]:
+        events: list[Event] = []
+        since = tx.now - rules.CALLER_WAITS
+        cancelled = outbox.untried_decisions(tx, identity.machine_id, account, since)
+        for found in cancelled:
+            outbox.move(
+                tx,
+                found,
+                OutboxEvent.CANCEL,
+                last_error=_with_code(reason, code)[:ERROR_LIMIT],
+                last_code=code,
+                idempotency_key=None,
+            )
+            events.append(Event(EventKind.OUTBOX, found.id, found.session_id))
+            if _settle_question(tx, found, Conclusion(OutboxEvent.CANCEL, ())):
+                events.append(Event(EventKind.QUESTION, found.question_id or "", found.session_id))
+        return tuple(found.id for found in cancelled), tuple(events)
+
+    done, events = await database.run(work)
+    bell.ring(*events)
+    return done
+
+
 async def recover(database: Database, bell: Bell, identity: Identity) -> int:
     """Mails whose sender fell silent past its lease become unclear; how many."""
     done = await database.run(lambda tx: lose_sight(tx, identity.machine_id, lease_ended_only=True))

@@ -199,6 +199,25 @@ def interrupted(tx: Tx, machine_id: MachineId, *, lease_ended_only: bool) -> tup
     return tuple(_value(tx, row) for row in tx.execute(query.order_by(outbox.c.number)).all())
 
 
+def untried_decisions(
+    tx: Tx, machine_id: MachineId, account: AccountName, since: datetime
+) -> tuple[OutboxRow, ...]:
+    """The machine's decisions, submitted after ``since``, that wait for their first attempt."""
+    rows = tx.execute(
+        select(*_FACTS)
+        .where(
+            outbox.c.machine_id == machine_id,
+            outbox.c.account == account,
+            outbox.c.kind == MailKind.DECISION.value,
+            outbox.c.state == OutboxState.QUEUED.value,
+            outbox.c.attempts == 0,
+            outbox.c.created_at > since,
+        )
+        .order_by(outbox.c.number)
+    ).all()
+    return tuple(_value(tx, row) for row in rows)
+
+
 def arrived(tx: Tx, route_id: RouteId) -> tuple[OutboxId, ...]:
     """A reply came back on this route: what was unclear, or was to go again, has arrived.
 

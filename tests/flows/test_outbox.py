@@ -298,3 +298,27 @@ class DecisionTests(OutboundTestCase):
         claimed = self.claim()
         self.gateway.rows(cancel)
         self.assertEqual(self.conclude(claimed, "rejected", 550), OutboxState.CANCELLED)
+
+    def test_an_account_on_hold_fails_its_decisions_at_once(self) -> None:
+        """Nobody waits a minute for a password that is known to be wrong; other mails stay queued."""
+        decision, notification = self.submit("decision"), self.submit()
+        self.gateway.kinds()
+        held = self.now(
+            outbox.hold(
+                self.gateway.database, self.gateway.bell, IDENTITY, ACCOUNT, "the login was refused", code=535
+            )
+        )
+        self.assertEqual(held, (decision.outbox_id,))
+        self.assertEqual(self.gateway.kinds(), [EventKind.OUTBOX, EventKind.QUESTION])
+        row = self.row(decision)
+        self.assertEqual((row.state, row.last_code, row.temporary), (OutboxState.CANCELLED, 535, False))
+        self.assertEqual(self.row(notification).state, OutboxState.QUEUED)
+        self.submit("decision")
+
+    def test_hold_leaves_alone_what_nobody_waits_for(self) -> None:
+        """A decision whose caller was told ``queued`` stays queued."""
+        decision = self.submit("decision")
+        self.gateway.later(minutes=2)
+        hold = outbox.hold(self.gateway.database, self.gateway.bell, IDENTITY, ACCOUNT, "refused")
+        self.assertEqual(self.now(hold), ())
+        self.assertEqual(self.row(decision).state, OutboxState.QUEUED)

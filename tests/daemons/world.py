@@ -1,0 +1,122 @@
+"""A world in memory for daemons: a reactor that is a clock, servers behind it, and a gateway's database.
+
+``World.settle`` lets all bytes flow and all calls that are due now happen; ``World.later`` moves the reactor's
+clock and the database's together.  Nothing sleeps, and nothing leaves the process.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, evolve, field
+from twisted.internet.address import IPv4Address
+from twisted.internet.defer import fail, succeed
+from twisted.internet.error import ConnectionRefusedError as Refused
+from twisted.internet.interfaces import IAddress, IProtocol, IProtocolFactory
+from twisted.internet.protocol import Factory
+from twisted.internet.testing import MemoryReactorClock
+from twisted.python.failure import Failure
+from twisted.test.iosim import IOPump
+
+from mailgateway.daemons.health import DoorHealth
+from mailgateway.daemons.logins import Logins
+from mailgateway.daemons.tasks import Tasks
+from mailgateway.ids import AccountName
+from mailgateway.secrets import PasswordEnv
+from mailgateway.settings import Account, ServerSettings, Tls
+from tests.fakes.database import ImmediateDatabase
+from tests.fakes.smtp_script import Script, in_memory
+
+IMAP_PORT, SMTP_PORT = 143, 587
+PASSWORD = "correct-horse-7Qx9vw"
+ENVIRON = {"IMAP_PASSWORD": PASSWORD, "SMTP_PASSWORD": PASSWORD}
+KEY = "5e" * 32
+
+
+class Network(MemoryReactorClock):  # type: ignore[misc]  # Twisted's fakes are not typed
+    """A reactor whose connections lead to servers in memory; a port without one refuses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.servers: dict[int, Callable[[], Any]] = {}
+        """Makes the server's protocol for a connection to this port."""
+        self.dialled: list[int] = []
+        """The ports of all attempts."""
+        self.accepted: list[Any] = []
+        """The server's protocol of each connection."""
+        self._pumps: list[IOPump] = []
+
+    def connectTCP(
+        self, host: str, port: int, factory: Any, timeout: float = 30, bindAddress: object = None
+    ) -> Any:
+        """Connect at once, or refuse at once."""
+        connector = super().connectTCP(host, port, factory, timeout, bindAddress)
+        self.dialled.append(port)
+        factory.doStart()
+        make = self.servers.get(port)
+        if make is None:
+            factory.clientConnectionFailed(connector, Failure(Refused()))
+            return connector
+        client = factory.buildProtocol(IPv4Address("TCP", host, port))
+        server = make()
+        self.accepted.append(server)
+        self._pumps.append(in_memory(client, server, self))
+        return connector
+
+    def settle(self) -> None:
+        """Let everything flow until nothing moves any more."""
+        self.advance(0)
+        while any([pump.flush() for pump in tuple(self._pumps)]):
+            pass
+
+
+def server(port: int, variable: str, **changes: Any) -> ServerSettings:
+    """A server on the loopback interface, without TLS."""
+    values: dict[str, Any] = {
+        "host": "127.0.0.1",
+        "port": port,
+        "tls": Tls.NONE,
+        "ca_file": None,
+        "username": "agent",
+        "secret": PasswordEnv(variable),
+    }
+    return ServerSettings(**values | changes)
+
+
+def account(**changes: Any) -> Account:
+    """An account with one watched folder."""
+    values: dict[str, Any] = {
+        "tag": AccountName("main"),
+        "address": "agent@example.org",
+        "from_name": "Coding agents",
+        "watch": ("INBOX",),
+        "sent_folder": "",
+        "plus_address": False,
+        "imap": server(IMAP_PORT, "IMAP_PASSWORD"),
+        "smtp": server(SMTP_PORT, "IMAP_PASSWORD"),
+    }
+    return Account(**values | changes)
+
+
+@define(eq=False)
+class Run:
+    """One run of a process as far as an account's logins go; another one begins with the same database."""
+
+    network: Network
+    database: ImmediateDatabase
+    account: Account = field(factory=account)
+    environ: dict[str, str] = field(factory=lambda: dict(ENVIRON))
+    tasks: Tasks = field(factory=Tasks)
+    imap: DoorHealth = field(init=False)
+    smtp: DoorHealth = field(init=False)
+    logins: Logins = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.imap = DoorHealth(self.account.tag, self.database, self.tasks)
+        self.smtp = DoorHealth(AccountName(f"{self.account.tag}:smtp"), self.database, self.tasks)
+        self.logins = Logins(self.network, self.account, KEY, self.imap, self.smtp, self.environ)
+
+    async def load(self) -> "Run":
+        """Take up what the runs before have learned."""
+        await self.imap.load()
+        await self.smtp.load()
+        return self
