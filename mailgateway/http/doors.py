@@ -79,6 +79,8 @@ class Doors:
         """What ``awaited`` gives, or ``otherwise`` when the service stops before."""
         held: Deferred[Any] = awaited
         self._held.add(held)
+        if self.closed:
+            held.cancel()
         try:
             return await awaited
         except CancelledError:

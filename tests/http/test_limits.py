@@ -164,6 +164,17 @@ class MalformedTests(SynchronousTestCase):
         assert answer is not None
         self.assertEqual(answer.status, 200)
 
+    @settings(max_examples=100, deadline=None)
+    @given(st.integers(0, len(PING)), st.integers(0, 40), st.binary(max_size=60))
+    def test_no_bytes_end_in_a_traceback(self, place: int, gone: int, put: bytes) -> None:
+        """A request with a hole or a splinter is answered, refused or waited for, and nothing is logged."""
+        client = RIG.connect()
+        client.feed(PING[:place] + put + PING[place + gone :])
+        if client.text():
+            self.assertRegex(client.text(), rb"^HTTP/1\.1 [24]\d\d ")
+        client.hang_up()
+        self.assertEqual(self.flushLoggedErrors(), [])
+
     def test_byte_by_byte_and_pipelined(self) -> None:
         """Three requests at once are answered in order; one byte at a time as well."""
         whole, dribbled = RIG.connect(), RIG.connect()

@@ -77,6 +77,7 @@ class SendTests(RouteCase):
             assert answer is not None
             self.assertEqual((answer.status, answer.json["state"]), (200, "queued"))
             self.ask("POST", "/bye", WHO)
+        self.assertEqual(self.ask("POST", "/send", {**MAIL, "kind": "decision"}).json["state"], "queued")
 
     def test_an_upload_goes_with_a_mail(self) -> None:
         """The file is stored by a name of ours, and read when the mail is composed."""
