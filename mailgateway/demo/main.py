@@ -26,7 +26,7 @@ async def _play(reactor: Any, story: Story, *, keep: bool) -> int:
             await demo.run()
             if keep:
                 story.end(done=True, text="It keeps running until Ctrl-C.", details=demo.where_to_look())
-                await Deferred()
+                await demo.keep()
             story.end(done=True, text="Done: asked, answered by mail, claimed, acked, \\Seen.")
             return 0
         except StepFailed as failed:

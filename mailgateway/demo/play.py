@@ -113,6 +113,17 @@ class Demo:
         finally:
             self._running = None
 
+    async def keep(self) -> None:
+        """Wait until it is cancelled; ``StepFailed`` when the service ends by itself."""
+        forever: Deferred[None] = Deferred()
+        self._running = forever
+        try:
+            await forever
+        except CancelledError:
+            if not self.service.how_it_ended:
+                raise
+            raise StepFailed(f"the service ended with {self.service.how_it_ended}") from None
+
     def open_mailboxes(self) -> None:
         """Start the mail server, and leave the passwords where the settings name them."""
         for address, password in self.passwords.items():

@@ -40,6 +40,7 @@ class DemoTests(SynchronousTestCase):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         self.addCleanup(demo.kill)
         return demo
@@ -79,6 +80,6 @@ class DemoTests(SynchronousTestCase):
         assert found is not None, told
         client = Client(base_of(found[1]), Path(found[2]))
         self.assertEqual(client.mode(), "on")
-        demo.send_signal(signal.SIGINT)
+        os.killpg(demo.pid, signal.SIGINT)  # as a terminal does, so the service hears it as well
         self.ended(demo)
         self.assertRaises(ServiceUnreachable, client.health)

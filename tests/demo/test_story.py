@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -96,6 +96,17 @@ class StepTests(SynchronousTestCase):
         self.demo.service.how_it_ended = "exit status 1"
         step.cancel()
         self.assertIn("the service ended with exit status 1", str(self.failureResultOf(step).value))
+
+    def test_kept(self) -> None:
+        """What is kept running ends on request, and with a sentence when the service has gone."""
+        kept = Deferred.fromCoroutine(self.demo.keep())
+        self.assertNoResult(kept)
+        kept.cancel()
+        self.failureResultOf(kept, CancelledError)
+        kept = Deferred.fromCoroutine(self.demo.keep())
+        self.demo.service.how_it_ended = "signal 9"
+        kept.cancel()
+        self.assertEqual(str(self.failureResultOf(kept, StepFailed).value), "the service ended with signal 9")
 
 
 class SettingsTextTests(SynchronousTestCase):
