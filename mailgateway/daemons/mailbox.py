@@ -10,6 +10,9 @@ from mailgateway.ids import AccountName
 from mailgateway.mail.inbound import SCAN_FIELDS
 from mailgateway.protocols.imap import FetchedHeaders, ImapConnection, Selected
 
+NEARBY = 1_000
+"""UIDs among which a mail is looked for whose number the server garbled."""
+
 MOST_UIDS = 1_000_000
 """UIDs that a search may find; a mailbox with more mail in one week is not what this is for."""
 
@@ -58,16 +61,24 @@ class ImapMailbox:
         if last is None:
             self._announced = 0
 
+        told: set[int] = set()
+
         def take(message: FetchedHeaders) -> None:
+            told.add(message.uid)
             self.uid_next = max(self.uid_next, message.uid + 1)
             on_mail(
                 FetchedMail(message.uid, message.size, message.internal_date, message.header, message.body)
             )
 
         unreadable = await self.connection.fetch_headers(first, last, SCAN_FIELDS, take, small_body=small)
-        for each in unreadable:
-            if each.uid is not None and first <= each.uid <= (last or each.uid):
-                await self._fetch_by_itself(each.uid, on_mail)
+        known = {each.uid for each in unreadable if each.uid is not None}
+        if any(each.uid is None for each in unreadable):
+            # not even which mail it was could be read: it is one of those that are there and did not come
+            nearby = range(first, min(last or first + NEARBY, first + NEARBY) + 1)
+            known |= set(await self.connection.search_uid(nearby))
+        for uid in sorted(known - told):
+            if first <= uid <= (last or uid):
+                await self._fetch_by_itself(uid, on_mail)
 
     async def _fetch_by_itself(self, uid: int, on_mail: Callable[[FetchedMail], None]) -> None:
         """A mail of which the server said something that cannot be read: its own text must tell."""
