@@ -5,9 +5,11 @@ reactor.  Underneath is the same ``transact`` as in the real thing, which the su
 """
 
 from datetime import timedelta
+from functools import lru_cache
+from typing import Any
 
 from attrs import define, field
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.python.failure import Failure
 
@@ -15,11 +17,27 @@ from mailgateway.store.database import Database, T, Work, sqlite_database_engine
 from mailgateway.store.upgrade import upgrade
 
 
+@lru_cache(maxsize=1)
+def _template() -> bytes:
+    """An empty database as SQLite would write it to a file: making the tables once saves most of the time."""
+    engine = sqlite_database_engine(None)
+    upgrade(engine)
+    with engine.connect() as connection:
+        image: bytes = _driver(connection).serialize()
+    engine.dispose()
+    return image
+
+
 def fresh_engine() -> Engine:
     """An engine on an empty database in memory, its tables made."""
     engine = sqlite_database_engine(None)
-    upgrade(engine)
+    with engine.connect() as connection:
+        _driver(connection).deserialize(_template())
     return engine
+
+
+def _driver(connection: Connection) -> Any:
+    return connection.connection.driver_connection
 
 
 @define(eq=False)

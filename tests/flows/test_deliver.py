@@ -262,8 +262,8 @@ def _move_to_another_machine(tx: Tx, found: Envelope) -> None:
 
 # --- against a model --------------------------------------------------------------------------------------
 
-UIDS = st.integers(1, 3)
-INSTANCES = st.sampled_from(["a", "b", "c"])
+UIDS = st.integers(1, 2)
+INSTANCES = st.sampled_from(["a", "b"])  # few, so that they often meet
 LEASE = 60
 
 
@@ -275,11 +275,11 @@ class DeliveryMachine(RuleBasedStateMachine):
         self.database = ImmediateDatabase()
         self.bell = Bell()
         self.database.now(introduce)
-        self.database.now(lambda tx: filed(tx, *map(envelope, range(1, 4))))
+        self.database.now(lambda tx: filed(tx, *map(envelope, range(1, 3))))
         self.clock = 0.0
-        self.model: dict[int, tuple[str, str | None, float]] = dict.fromkeys(range(1, 4), ("new", None, 0.0))
+        self.model: dict[int, tuple[str, str | None, float]] = dict.fromkeys(range(1, 3), ("new", None, 0.0))
         """For each uid its state, who claimed last, and when the lease ends."""
-        self.acks: dict[int, list[str]] = {uid: [] for uid in range(1, 4)}
+        self.acks: dict[int, list[str]] = {uid: [] for uid in range(1, 3)}
 
     def teardown(self) -> None:
         """Forget the database."""
@@ -338,7 +338,7 @@ class DeliveryMachine(RuleBasedStateMachine):
             expected = "not_claimant"
         assert self.flow(deliver.release, uid, instance) == expected
 
-    @rule(seconds=st.sampled_from([1, 20, 61]))
+    @rule(seconds=st.sampled_from([1, 59, 61]))
     def pass_time(self, seconds: int) -> None:
         """Leases run out by the database's clock."""
         self.clock += seconds
@@ -387,4 +387,4 @@ class ModelTests(SynchronousTestCase):
 
     def test_any_order_of_events(self) -> None:
         """However claims, acks, releases, time and sweeps follow each other, the model is right."""
-        run_state_machine_as_test(DeliveryMachine, settings=settings(max_examples=30, stateful_step_count=30))
+        run_state_machine_as_test(DeliveryMachine, settings=settings(max_examples=40, stateful_step_count=20))
