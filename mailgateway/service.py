@@ -9,6 +9,7 @@ it within ten seconds.
 """
 
 import os
+import resource
 import signal
 import sys
 import time
@@ -89,6 +90,7 @@ def make_service(options: Options) -> IService:
     """What twistd calls; ``makeService`` below is its name for it."""
     from twisted.internet import reactor  # noqa: PLC0415 (importing this module must not choose the reactor)
 
+    _raise_file_limit()
     settings = options.settings
     state_dir = settings.daemon.state_dir
     try:
@@ -121,6 +123,12 @@ def make_service(options: Options) -> IService:
 
 
 makeService = make_service  # noqa: N816 (Twisted's name)
+
+
+def _raise_file_limit() -> None:
+    """Allow as many open files as we may have: every waiting client is one, and the usual bound is 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _database_of(settings: Settings) -> str | Path:
