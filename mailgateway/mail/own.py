@@ -39,8 +39,13 @@ class Alignment(StrEnum):
 
 
 def normalise_address(address: str) -> str:
-    """The address with its domain in lower case; the local part is left byte for byte as it is."""
+    """The address with its domain as lower-case A-labels; the local part is left byte for byte as it is."""
     local, at, domain = address.strip().rpartition("@")
+    if not domain.isascii():
+        try:
+            domain = domain.encode("idna").decode("ascii")
+        except UnicodeError:  # no such domain can be in a From that is read strictly: it will match nothing
+            return f"{local}{at}{domain}"
     return f"{local}{at}{domain.lower()}"
 
 
