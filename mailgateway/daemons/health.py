@@ -19,7 +19,8 @@ from mailgateway.flows.ports import AccountStatus, Database
 from mailgateway.ids import AccountName
 
 
-def _now() -> datetime:
+def utc_now() -> datetime:
+    """The time by the system's clock; tests hand in another one."""
     return datetime.now(UTC)
 
 
@@ -30,7 +31,7 @@ class DoorHealth:
     name: AccountName
     database: Database
     tasks: Tasks
-    now: Callable[[], datetime] = _now
+    now: Callable[[], datetime] = utc_now
     _health: AccountHealth = field(init=False)
     _writing: DeferredLock = field(factory=DeferredLock, init=False)
 

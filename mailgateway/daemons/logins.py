@@ -10,15 +10,15 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable, Coroutine, Mapping
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from attrs import define, field
+from attrs import define, evolve, field
 from twisted.internet.defer import Deferred, DeferredLock
 from twisted.logger import Logger
 
-from mailgateway.daemons.health import DoorHealth
+from mailgateway.daemons.health import DoorHealth, utc_now
 from mailgateway.daemons.watching import Held
 from mailgateway.domain.reconnect import MayTry, TryLater, WaitForOperator, may_log_in
 from mailgateway.errors import ConfigError, LoginRefused, TokenUnavailable
@@ -29,6 +29,9 @@ from mailgateway.settings import Account, ServerSettings
 from mailgateway.wire.sasl import BearerToken, Credential, Password
 
 T = TypeVar("T")
+
+ANOTHER_TOKEN = timedelta(seconds=2)
+"""How soon after the refusal of a token the next one is asked for: it may just have run out."""
 
 _log = Logger()
 
@@ -51,6 +54,7 @@ class Logins:
     imap: DoorHealth
     smtp: DoorHealth
     environ: Mapping[str, str] = field(factory=lambda: os.environ, repr=False)
+    now: Callable[[], datetime] = utc_now
     _unproven: DeferredLock = field(factory=DeferredLock, init=False)
 
     async def credential(self, door: Door) -> Credential:
@@ -94,7 +98,7 @@ class Logins:
     def _permit(self, door: Door, credential: Credential) -> None:
         """Raise ``Held`` when the credential must not be tried now."""
         here, there = self._records(door, self._digest(door, credential))
-        match may_log_in(here, there, datetime.now(UTC)):
+        match may_log_in(here, there, self.now()):
             case MayTry():
                 return
             case TryLater(at):
@@ -112,7 +116,9 @@ class Logins:
     async def _refused(self, door: Door, credential: Credential, error: LoginRefused) -> Held:
         """The server refused; returns what the caller raises once this is committed."""
         health, digest = self._health(door), self._digest(door, credential)
-        record = health.login.about(digest).refused(datetime.now(UTC))
+        record = health.login.about(digest).refused(self.now())
+        if isinstance(credential, BearerToken) and record.refusals == 1:
+            record = evolve(record, wait_until=self.now() + ANOTHER_TOKEN)
         await health.remember_login(record)
         _log.warn(
             "{door} of account {account}: the login was refused ({text}). "
@@ -122,7 +128,7 @@ class Logins:
             text=error.text,
         )
         here, there = self._records(door, digest)
-        match may_log_in(here, there, datetime.now(UTC)):
+        match may_log_in(here, there, self.now()):
             case TryLater(at):
                 return Held(at, error)
             case _:

@@ -12,7 +12,6 @@ the way to the server is closed (``daemons.submission``) nothing is claimed, and
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 
 from attrs import define, field, frozen
@@ -130,12 +129,12 @@ class Sender(Service):
         now = self.reactor.seconds()
         patience = [lane.since + STUCK_SECONDS - now for lane in self._lanes]
         waiting = [seconds for seconds in patience if seconds > 0]
-        if waiting or len(self._lanes) >= LANES:
+        if not waiting and len(self._lanes) < LANES:
+            lane = Lane(now)
+            self._lanes.add(lane)
+            self._tasks.start(self._drain(lane), "sending")
+        if self._lanes:
             self._look_in(min(waiting, default=STUCK_SECONDS))
-            return
-        lane = Lane(now)
-        self._lanes.add(lane)
-        self._tasks.start(self._drain(lane), "sending")
 
     def _look_in(self, seconds: float) -> None:
         """Wake at the latest after so long."""
@@ -177,7 +176,7 @@ class Sender(Service):
             self._look_in(STORE_PAUSE_SECONDS)
             return
         if due is not None:
-            seconds = min(seconds, max(0.5, (due - datetime.now(UTC)).total_seconds()))
+            seconds = min(seconds, max(0.5, (due - self.logins.now()).total_seconds()))
         pause = self._server.pause
         if pause is not None:
             seconds = max(seconds, pause.until - self.reactor.seconds())

@@ -6,7 +6,6 @@ was about to file is refused by the fence.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from random import random
 from typing import Any
 
@@ -16,6 +15,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
+from twisted.logger import Logger
 
 from mailgateway.daemons.health import DoorHealth
 from mailgateway.daemons.line import ImapLine, open_line
@@ -38,6 +38,9 @@ IDLE_JITTER_SECONDS = 30.0
 """IDLE is renewed every 9 min ± 30 s: under the 29 min of RFC 2177 and most NAT's patience."""
 
 LEASE_RENEWAL_SECONDS = 7.0
+NO_FENCE = 0
+"""A fence that no lease ever has."""
+
 STOP_SECONDS = 6.0
 """How long a stop waits for the goodbye to the server."""
 
@@ -66,8 +69,10 @@ class Watcher(Service):
     _core: Core = field(init=False)
     _scanner: Scanner = field(init=False)
     _lease: Lease | None = field(default=None, init=False)
+    _watches: bool = field(default=False, init=False)
     _delay: IDelayedCall | None = field(default=None, init=False)
     _unsubscribe: Any = field(default=None, init=False)
+    _log: Logger = field(factory=Logger, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._scanner = Scanner(self.database, self.bell, self.rules, self._in_thread)
@@ -77,7 +82,7 @@ class Watcher(Service):
             tell=self.health.tell,
             chance=random,
             rest_seconds=lambda: rest_seconds(self.scan_interval_seconds, random()),  # noqa: S311 (spreads timers)
-            seconds_until=lambda at: (at - datetime.now(UTC)).total_seconds(),
+            seconds_until=lambda at: (at - self.health.now()).total_seconds(),
             tasks=self._tasks,
         )
         self._watching = start_machine(self._core)
@@ -93,8 +98,7 @@ class Watcher(Service):
         Service.stopService(self)
         if self._unsubscribe is not None:
             self._unsubscribe()
-        if self._delay is not None and self._delay.active():
-            self._delay.cancel()
+        self._cancel_delay()
         self._watching.stop()
         return Deferred.fromCoroutine(self._end())
 
@@ -110,8 +114,24 @@ class Watcher(Service):
             self._core.failure, self._core.failures = remembered
         if self.database.shared:
             await self._hold_lease()
-            return
+        else:
+            self._watch()
+
+    def _watch(self) -> None:
+        """Begin, as soon as what was learned before allows it; from then on the machine sees to itself."""
+        self._watches = True
         self._delay = self.reactor.callLater(self.health.seconds_to_wait(), self._watching.start)
+
+    def _stand_by(self) -> None:
+        """Another gateway watches the folder: let go of the server, and file nothing any more."""
+        self._watches = False
+        self._cancel_delay()
+        self._watching.stop()
+        self.health.tell(Condition("standby"))
+
+    def _cancel_delay(self) -> None:
+        if self._delay is not None and self._delay.active():
+            self._delay.cancel()
 
     async def _end(self) -> None:
         parting = self._core.parting
@@ -121,7 +141,10 @@ class Watcher(Service):
         await self._tasks.stop()
         if self._lease is not None:
             lease, self._lease = self._lease, None
-            await leases.release(self.database, lease)
+            try:
+                await leases.release(self.database, lease)
+            except StoreError as error:
+                self._log.warn("a lease was not given back, and ends by time: {error}", error=str(error))
 
     async def _hold_lease(self) -> None:
         """Watch while the folder's lease is ours."""
@@ -136,11 +159,10 @@ class Watcher(Service):
                     self._lease = await leases.renew(self.database, self._lease)
             except StoreError:
                 self._lease = None
-            if self._lease is not None:
-                self._watching.start() if self._core.line is None else None
-            else:
-                self._watching.stop()
-                self.health.tell(Condition("standby"))
+            if self._lease is None:
+                self._stand_by()
+            elif not self._watches:
+                self._watch()
             await deferLater(self.reactor, LEASE_RENEWAL_SECONDS)
 
     async def _connect(self) -> ImapLine:
@@ -153,10 +175,16 @@ class Watcher(Service):
             self.folder,
             self._scanner,
             self.scanned,
-            lambda: None if self._lease is None else self._lease.fence,
+            self._fence,
             connection,
             credential,
         )
+
+    def _fence(self) -> int | None:
+        """What each batch is filed under; on a shared database without the lease: what is always refused."""
+        if self.database.shared and self._lease is None:
+            return NO_FENCE
+        return None if self._lease is None else self._lease.fence
 
     def _heard(self, numbered: Numbered) -> None:
         if numbered.event.kind is EventKind.FLAGGING:

@@ -1,18 +1,16 @@
 """A world in memory for daemons: a reactor that is a clock, servers behind it, and a gateway's database.
 
-``World.settle`` lets all bytes flow and all calls that are due now happen; ``World.later`` moves the reactor's
-clock and the database's together.  Nothing sleeps, and nothing leaves the process.
+``Network.settle`` lets all bytes flow and all calls that are due now happen; whoever moves the
+reactor's clock moves the database's with it.  Nothing sleeps, and nothing leaves the process.
 """
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, field
 from twisted.internet.address import IPv4Address
-from twisted.internet.defer import fail, succeed
 from twisted.internet.error import ConnectionRefusedError as Refused
-from twisted.internet.interfaces import IAddress, IProtocol, IProtocolFactory
-from twisted.internet.protocol import Factory
 from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 from twisted.test.iosim import IOPump
@@ -24,7 +22,7 @@ from mailgateway.ids import AccountName
 from mailgateway.secrets import PasswordEnv
 from mailgateway.settings import Account, ServerSettings, Tls
 from tests.fakes.database import ImmediateDatabase
-from tests.fakes.smtp_script import Script, in_memory
+from tests.fakes.smtp_script import in_memory
 
 IMAP_PORT, SMTP_PORT = 143, 587
 PASSWORD = "correct-horse-7Qx9vw"
@@ -32,7 +30,7 @@ ENVIRON = {"IMAP_PASSWORD": PASSWORD, "SMTP_PASSWORD": PASSWORD}
 KEY = "5e" * 32
 
 
-class Network(MemoryReactorClock):  # type: ignore[misc]  # Twisted's fakes are not typed
+class Network(MemoryReactorClock):
     """A reactor whose connections lead to servers in memory; a port without one refuses."""
 
     def __init__(self) -> None:
@@ -46,7 +44,12 @@ class Network(MemoryReactorClock):  # type: ignore[misc]  # Twisted's fakes are 
         self._pumps: list[IOPump] = []
 
     def connectTCP(
-        self, host: str, port: int, factory: Any, timeout: float = 30, bindAddress: object = None
+        self,
+        host: str,
+        port: int,
+        factory: Any,
+        timeout: float = 30,
+        bindAddress: object = None,  # noqa: N803 (Twisted's)
     ) -> Any:
         """Connect at once, or refuse at once."""
         connector = super().connectTCP(host, port, factory, timeout, bindAddress)
@@ -65,8 +68,9 @@ class Network(MemoryReactorClock):  # type: ignore[misc]  # Twisted's fakes are 
     def settle(self) -> None:
         """Let everything flow until nothing moves any more."""
         self.advance(0)
-        while any([pump.flush() for pump in tuple(self._pumps)]):
-            pass
+        moved = True
+        while moved:
+            moved = any(pump.flush() for pump in tuple(self._pumps))
 
 
 def server(port: int, variable: str, **changes: Any) -> ServerSettings:
@@ -111,9 +115,14 @@ class Run:
     logins: Logins = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.imap = DoorHealth(self.account.tag, self.database, self.tasks)
-        self.smtp = DoorHealth(AccountName(f"{self.account.tag}:smtp"), self.database, self.tasks)
-        self.logins = Logins(self.network, self.account, KEY, self.imap, self.smtp, self.environ)
+        tag = self.account.tag
+        self.imap = DoorHealth(tag, self.database, self.tasks, self.now)
+        self.smtp = DoorHealth(AccountName(f"{tag}:smtp"), self.database, self.tasks, self.now)
+        self.logins = Logins(self.network, self.account, KEY, self.imap, self.smtp, self.environ, self.now)
+
+    def now(self) -> datetime:
+        """The time by the database's clock, which tests move."""
+        return datetime.now(UTC) + self.database.offset
 
     async def load(self) -> "Run":
         """Take up what the runs before have learned."""
