@@ -2,7 +2,9 @@
 
 from typing import Any, cast
 
+from twisted.internet.error import ConnectionLost
 from twisted.mail.imap4 import IllegalServerResponse
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.twisted_facts.imap import connected
@@ -98,3 +100,36 @@ class ParserTests(SynchronousTestCase):
         self.assertFalse(c.transport.disconnecting)
         self.assertEqual(c.client._pendingSize, 10_000_000_000)
         cast("Any", c.client)._pendingBuffer.close()
+
+    def test_one_odd_folder_hides_all(self) -> None:
+        """A single name that is not valid modified UTF-7 makes the whole LIST fail."""
+        c = connected()
+        done = c.result(c.client.list("", "*"))
+        c.feed(b'* LIST () "/" INBOX', b'* LIST () "/" "a&b"', b"TAG OK done")
+        self.assertEqual([isinstance(outcome, Failure) for outcome in done], [True])
+
+    def test_no_delimiter_is_an_error(self) -> None:
+        """A server without a hierarchy says NIL, which the client cannot take."""
+        c = connected()
+        done = c.result(c.client.list("", "*"))
+        c.feed(b"* LIST () NIL INBOX", b"TAG OK done")
+        self.assertTrue(done[0].check(AttributeError))
+
+    def test_deep_nesting_drops_the_connection(self) -> None:
+        """Lists in lists are followed by recursion, without a bound of its own."""
+        c = connected()
+        c.feed(b"* " + b"(" * 3000 + b")" * 3000)
+        self.assertTrue(c.transport.disconnecting)
+        self.assertEqual(len(self.flushLoggedErrors(RecursionError)), 1)
+
+    def test_bodies_are_asked_for_in_the_old_form(self) -> None:
+        """``RFC822`` marks the message as read, and at least one large provider answers it with no body."""
+        c = connected()
+        c.result(c.client.fetchMessage("1", uid=True))
+        self.assertIn(b"UID FETCH 1 (RFC822)", c.sent)
+
+    def test_a_command_after_the_loss_raises(self) -> None:
+        """On a lost connection a command raises instead of giving a Deferred that fails."""
+        c = connected()
+        c.client.connectionLost(Failure(ConnectionLost()))
+        self.assertRaises(Exception, c.client.noop)  # noqa: B017 - which one is an accident

@@ -8,8 +8,8 @@ from attrs import define
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionLost
 from twisted.internet.interfaces import ITLSTransport
-from twisted.internet.testing import StringTransport
-from twisted.mail.smtp import ESMTPSender, ESMTPSenderFactory, SMTPClient
+from twisted.internet.testing import MemoryReactorClock, StringTransport
+from twisted.mail.smtp import ESMTPSender, ESMTPSenderFactory, SMTPClient, sendmail
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import directlyProvides
@@ -113,6 +113,21 @@ class TlsTests(SynchronousTestCase):
         said = s.feed(b"220 go ahead", b"250 AUTH PLAIN", b"235 you are in", b"250 sender fine", b"250 fine")
         self.assertTrue(s.transport.tls)
         self.assertTrue(said.endswith(b"DATA\r\n"), said)
+
+    def test_the_plain_function_sends_passwords_in_clear(self) -> None:
+        """``sendmail`` with a password asks for no TLS unless told so: a stripped STARTTLS goes unnoticed."""
+        reactor = MemoryReactorClock()
+        done = sendmail(
+            "host", "a@example.org", "b@example.net", b"x", username="u", password="secret", reactor=reactor
+        )
+        factory = reactor.tcpClients[0][2]
+        transport = StringTransport()
+        sender: Any = factory.buildProtocol(None)
+        sender.makeConnection(transport)
+        for line in (b"220 hi", b"250 AUTH PLAIN"):
+            sender.dataReceived(line + b"\r\n")
+        self.assertIn(b"secret", b64decode(transport.value().split(b"AUTH PLAIN ")[1].strip()))
+        self.assertNoResult(done)
 
 
 class AuthTests(SynchronousTestCase):
