@@ -4,9 +4,9 @@ A use case hands a synchronous function to ``run``; it is executed with one open
 when it returns.  The function must be a function of its arguments and of the rows: it may be executed again
 (a serialization conflict), so it draws no random numbers, reads no clock but ``Tx.now`` and sends nothing.
 
-SQLite has one writer thread, write-ahead log, ``synchronous=FULL`` and ``BEGIN IMMEDIATE``: the sqlite3
-default begins no transaction for a SELECT and loses updates.  PostgreSQL runs SERIALIZABLE on a small pool
-and repeats what conflicted, so the same function is right on both.
+SQLite is written by one thread (``store.threaded``), with write-ahead log, ``synchronous=FULL`` and ``BEGIN
+IMMEDIATE``: the sqlite3 default begins no transaction for a SELECT and loses updates.  PostgreSQL runs
+SERIALIZABLE on a small pool and repeats what conflicted, so the same function is right on both.
 """
 
 import time
@@ -16,14 +16,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from attrs import define, field
+from attrs import define
 from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event, text
 from sqlalchemy.exc import DatabaseError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 from twisted.internet.defer import Deferred
-from twisted.internet.threads import deferToThreadPool
-from twisted.python.threadpool import ThreadPool
 
 from mailgateway.errors import StoreUnavailable
 
@@ -130,8 +128,8 @@ def transact(engine: Engine, work: Work[T], *, offset: timedelta = timedelta(0),
     """
     for attempt in range(TRIES):
         try:
-            with unavailability(), _begun(engine, reading) as connection:
-                return work(Tx(connection, _clock(connection) + offset))
+            with unavailability(), begun(engine, reading) as connection:
+                return work(Tx(connection, clock_of(connection) + offset))
         except DBAPIError as error:
             if not _conflicted(error) or attempt + 1 == TRIES:
                 raise
@@ -140,7 +138,7 @@ def transact(engine: Engine, work: Work[T], *, offset: timedelta = timedelta(0),
 
 
 @contextmanager
-def _begun(engine: Engine, reading: bool) -> Iterator[Connection]:
+def begun(engine: Engine, reading: bool) -> Iterator[Connection]:
     """A connection with an open transaction, committed at the end or rolled back."""
     options: dict[str, Any] = {"mailgateway_reading": reading}
     if reading and engine.dialect.name == "postgresql":
@@ -169,7 +167,7 @@ def unavailability() -> Iterator[None]:
         raise
 
 
-def _clock(connection: Connection) -> datetime:
+def clock_of(connection: Connection) -> datetime:
     """The time by the database's clock; SQLite lives in this process, so its clock is ours."""
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)
@@ -193,57 +191,3 @@ def _reason(error: DBAPIError) -> str:
     """The driver's own words without the statement and its parameters, which may hold people's mail."""
     words = str(error.orig).splitlines() or [type(error.orig).__name__]
     return f"the database cannot be used: {words[0]}"
-
-
-@define(eq=False)
-class ThreadedDatabase:
-    """The database of the running service: transactions on own threads, never on the reactor's."""
-
-    _reactor: Any
-    _engine: Engine
-    _clock_offset: timedelta = timedelta(0)
-    _writers: ThreadPool = field(init=False)
-    _readers: ThreadPool = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        writers = 4 if self.shared else 1
-        self._writers = ThreadPool(0, writers, "store-write")
-        self._readers = ThreadPool(0, 2, "store-read")
-        self._writers.start()
-        self._readers.start()
-
-    @property
-    def shared(self) -> bool:
-        """Whether other processes may write too."""
-        return self._engine.dialect.name != "sqlite"
-
-    def run(self, work: Work[T]) -> Deferred[T]:
-        """Run ``work`` in one transaction; fires after the commit."""
-        return deferToThreadPool(
-            self._reactor, self._writers, transact, self._engine, work, offset=self._clock_offset
-        )
-
-    def read(self, work: Work[T]) -> Deferred[T]:
-        """Run ``work``, which only reads."""
-        return deferToThreadPool(
-            self._reactor,
-            self._readers,
-            transact,
-            self._engine,
-            work,
-            offset=self._clock_offset,
-            reading=True,
-        )
-
-    def close(self) -> Deferred[None]:
-        """Wait for what runs, then let go of threads and connections."""
-
-        def shut() -> None:
-            self._writers.stop()
-            self._readers.stop()
-            self._engine.dispose()
-
-        return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), shut)
-
-
-_proof: type[Database] = ThreadedDatabase

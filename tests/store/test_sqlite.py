@@ -2,22 +2,23 @@
 
 import sqlite3
 import stat
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import IntegrityError
 from twisted.internet import defer, reactor
-from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from mailgateway.errors import ConfigError, StoreUnavailable
 from mailgateway.store import database as database_module
-from mailgateway.store import envelopes
+from mailgateway.store import envelopes, threaded
 from mailgateway.store import upgrade as upgrade_module
-from mailgateway.store.database import ThreadedDatabase, Tx, sqlite_database_engine, transact
+from mailgateway.store.database import Tx, sqlite_database_engine, transact
+from mailgateway.store.threaded import ThreadedDatabase
 from mailgateway.store.upgrade import open_engine, upgrade
 from tests.store.conformance import StoreConformance
 from tests.store.values import envelope, filed, introduce
@@ -179,11 +180,29 @@ class ThreadedTests(TestCase):
     """The database of the running service: threads inside, Deferreds outside."""
 
     def setUp(self) -> None:
-        engine = open_engine(Path(self.mktemp()).absolute() / "gateway.sqlite3")
-        upgrade(engine)
-        transact(engine, introduce)
-        self.database = ThreadedDatabase(reactor, engine)
+        self.engine = open_engine(Path(self.mktemp()).absolute() / "gateway.sqlite3")
+        upgrade(self.engine)
+        transact(self.engine, introduce)
+        self.database = ThreadedDatabase(reactor, self.engine)
         self.addCleanup(self.database.close)
+        self.commits = self.commits_of_writers = 0
+        event.listen(self.engine, "commit", self.count)
+
+    def count(self, _connection: object) -> None:
+        """A transaction is committed."""
+        self.commits += 1
+
+    def hold(self) -> tuple[threading.Event, defer.Deferred[None]]:
+        """Keep the writer busy until the event is set, so that what comes now waits together."""
+        entered, gate = threading.Event(), threading.Event()
+
+        def wait(_tx: Tx) -> None:
+            entered.set()
+            gate.wait(10)
+
+        held = self.database.run(wait)
+        entered.wait(10)
+        return gate, held
 
     async def test_run_and_read(self) -> None:
         """What was run can be read when its Deferred fires, on the reactor's thread."""
@@ -191,23 +210,98 @@ class ThreadedTests(TestCase):
         self.assertEqual(await self.database.read(lambda tx: envelopes.find(tx, envelope(1).id)), envelope(1))
         self.assertFalse(self.database.shared)
 
-    async def test_what_raises_fails_alone(self) -> None:
-        """Of many that are handed over at once, one that raises undoes itself and nobody else."""
+    async def run_many(self, bad: Callable[[Tx], None]) -> list[Any]:
+        """Thirty works that wait together, every fifth of them bad; what each came to."""
+
+        def good(uid: int) -> Callable[[Tx], int]:
+            def work(tx: Tx) -> int:
+                filed(tx, envelope(uid))
+                return uid
+
+            return work
+
+        gate, held = self.hold()
+        works = [self.database.run(good(uid) if uid % 5 else bad) for uid in range(1, 31)]
+        gate.set()
+        await held
+        results: list[tuple[bool, Any]] = await defer.DeferredList(works, consumeErrors=True)
+        self.commits_of_writers = self.commits
+        found = await self.database.read(
+            lambda tx: [uid for uid in (*range(1, 31), 100) if envelopes.exists(tx, envelope(uid).id)]
+        )
+        self.assertEqual(found, [uid for uid in range(1, 31) if uid % 5])
+        return [result if ok else repr(result.value) for ok, result in results]
+
+    async def test_works_that_wait_are_committed_together(self) -> None:
+        """One commit for all; one that raises undoes itself and nobody else."""
 
         def bad(tx: Tx) -> None:
             filed(tx, envelope(100))
             raise KeyError("bad")
 
-        def good(uid: int) -> Callable[[Tx], None]:
-            return lambda tx: filed(tx, envelope(uid))
+        results = await self.run_many(bad)
+        self.assertEqual(results, [uid if uid % 5 else "KeyError('bad')" for uid in range(1, 31)])
+        self.assertEqual(self.commits_of_writers, 2)
 
-        uids = range(1, 31)
-        works = [self.database.run(good(uid) if uid % 5 else bad) for uid in uids]
-        results: list[tuple[bool, Any]] = await defer.DeferredList(works, consumeErrors=True)
-        self.assertEqual([ok for ok, _ in results], [bool(uid % 5) for uid in uids])
-        raised = {repr(result.value) for ok, result in results if not ok and isinstance(result, Failure)}
-        self.assertEqual(raised, {"KeyError('bad')"})
-        found = await self.database.read(
-            lambda tx: [envelopes.find(tx, envelope(uid).id) is not None for uid in (*uids, 100)]
+    async def test_a_broken_statement_fails_alone(self) -> None:
+        """What a database refuses spoils the common commit, so each is then run by itself."""
+
+        def bad(tx: Tx) -> None:
+            filed(tx, envelope(100), envelope(100))
+
+        results = await self.run_many(bad)
+        self.assertEqual(
+            [each for each in results if isinstance(each, int)], [n for n in range(1, 31) if n % 5]
         )
-        self.assertEqual(found, [*(bool(uid % 5) for uid in uids), False])
+        self.assertEqual(len([each for each in results if "UNIQUE" in str(each)]), 6)
+
+    async def test_a_full_disk_fails_who_does_not_fit(self) -> None:
+        """SQLite undoes the whole transaction when the disk is full; who fits is filed all the same."""
+        pages = await self.database.run(lambda tx: tx.execute(text("PRAGMA page_count")).scalar_one())
+        room = pages + 100
+
+        def bad(tx: Tx) -> None:
+            tx.execute(text(f"PRAGMA max_page_count={room}"))
+            filed(tx, envelope(100, body="x" * 4_000_000))
+
+        results = await self.run_many(bad)
+        self.assertEqual(
+            [each for each in results if isinstance(each, int)], [n for n in range(1, 31) if n % 5]
+        )
+        self.assertEqual(len([each for each in results if "full" in str(each)]), 6)
+
+    async def test_order(self) -> None:
+        """Works run in the order in which they were handed over."""
+        ran: list[int] = []
+
+        def append(number: int) -> Callable[[Tx], None]:
+            return lambda _tx: ran.append(number)
+
+        gate, held = self.hold()
+        works = [self.database.run(append(number)) for number in range(120)]
+        gate.set()
+        await held
+        await defer.gatherResults(works)
+        self.assertEqual(ran, list(range(120)))
+
+    async def test_a_queue_has_an_end(self) -> None:
+        """More than can wait is refused at once, not piled up."""
+        self.patch(threaded, "QUEUE", 3)
+        gate, held = self.hold()
+        works = [self.database.run(filed) for _ in range(6)]
+        gate.set()
+        await held
+        results = await defer.DeferredList(works, consumeErrors=True)
+        self.assertEqual([ok for ok, _ in results], [True] * 3 + [False] * 3)
+
+    async def test_closing(self) -> None:
+        """What was handed over is finished; what comes later is refused and does not hang."""
+        gate, held = self.hold()
+        last = self.database.run(lambda tx: filed(tx, envelope(1)))
+        closing = self.database.close()
+        await self.assertFailure(self.database.run(filed), StoreUnavailable)
+        await self.assertFailure(self.database.read(filed), StoreUnavailable)
+        gate.set()
+        await held
+        await last
+        await closing

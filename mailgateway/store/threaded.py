@@ -1,0 +1,168 @@
+"""The database of the running service: transactions on threads of their own, never on the reactor's.
+
+A commit waits for the disk, whatever stood in the transaction.  So on SQLite, which has one writer anyway,
+works that wait while another commits are committed together: each runs inside of a savepoint, so that one
+that raises undoes itself alone, and no Deferred fires before the disk has them all.  Nobody is made to wait
+for company.  When the common transaction cannot be had, each work is run again by itself, and only what
+fails then has failed.
+
+PostgreSQL commits from a few threads at once and does such things itself.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from attrs import define, field
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.threads import deferToThreadPool
+from twisted.python.failure import Failure
+from twisted.python.threadpool import ThreadPool
+
+from mailgateway.errors import StoreUnavailable
+from mailgateway.store.database import Database, T, Tx, Work, begun, clock_of, transact, unavailability
+
+TOGETHER = 50
+"""Works in one commit at most: what a reader of the first one's outcome waits for."""
+
+QUEUE = 10_000
+"""Works that may wait; one more is refused."""
+
+
+@define(eq=False)
+class _Waiting:
+    """A work that was handed over, and who waits for it."""
+
+    work: Work[Any]
+    done: Deferred[Any] = field(factory=Deferred)
+    outcome: Any = None
+    """What the work returned, or the ``Failure`` of what it raised."""
+
+
+@define(eq=False)
+class ThreadedDatabase:
+    """Transactions on threads, outcomes as Deferreds on the reactor's."""
+
+    _reactor: Any
+    _engine: Engine
+    _clock_offset: timedelta = timedelta(0)
+    _writers: ThreadPool = field(init=False)
+    _readers: ThreadPool = field(init=False)
+    _queue: deque[_Waiting] = field(factory=deque, init=False)
+    _writing: bool = field(default=False, init=False)
+    """Whether the writer thread will look into the queue again; guarded by ``_lock`` as the queue is."""
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _closed: bool = field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._writers = ThreadPool(0, 4 if self.shared else 1, "store-write")
+        self._readers = ThreadPool(0, 2, "store-read")
+        self._writers.start()
+        self._readers.start()
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may write too."""
+        return self._engine.dialect.name != "sqlite"
+
+    def run(self, work: Work[T]) -> Deferred[T]:
+        """Run ``work`` in one transaction, after those handed over before; fires after the commit."""
+        if self._closed:
+            return fail(StoreUnavailable("the database is closed"))
+        if self.shared:
+            return deferToThreadPool(
+                self._reactor, self._writers, transact, self._engine, work, offset=self._clock_offset
+            )
+        waiting = _Waiting(work)
+        with self._lock:
+            if len(self._queue) >= QUEUE:
+                return fail(StoreUnavailable("the database is too busy"))
+            self._queue.append(waiting)
+            idle, self._writing = not self._writing, True
+        if idle:
+            self._writers.callInThread(self._write)
+        return waiting.done
+
+    def read(self, work: Work[T]) -> Deferred[T]:
+        """Run ``work``, which only reads."""
+        if self._closed:
+            return fail(StoreUnavailable("the database is closed"))
+        return deferToThreadPool(
+            self._reactor,
+            self._readers,
+            transact,
+            self._engine,
+            work,
+            offset=self._clock_offset,
+            reading=True,
+        )
+
+    def close(self) -> Deferred[None]:
+        """Finish what was handed over, then let go of threads and connections; safe to call again."""
+        if self._closed:
+            return succeed(None)
+        self._closed = True
+
+        def shut() -> None:
+            self._writers.stop()
+            self._readers.stop()
+            self._engine.dispose()
+
+        return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), shut)
+
+    # --- on the writer thread ---------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        """Work off the queue until it is empty."""
+        while True:
+            with self._lock:
+                batch = [self._queue.popleft() for _ in range(min(TOGETHER, len(self._queue)))]
+                self._writing = bool(batch)
+            if not batch:
+                return
+            if len(batch) == 1 or not run_together(self._engine, batch, self._clock_offset):
+                for waiting in batch:
+                    self._write_alone(waiting)
+            self._reactor.callFromThread(_fire, batch)
+
+    def _write_alone(self, waiting: _Waiting) -> None:
+        try:
+            waiting.outcome = transact(self._engine, waiting.work, offset=self._clock_offset)
+        except BaseException:  # noqa: BLE001 (as in a thread pool: whatever was raised is its caller's to hear)
+            waiting.outcome = Failure()
+
+
+def run_together(engine: Engine, batch: Sequence[_Waiting], offset: timedelta) -> bool:
+    """Run works in one transaction, each undone alone when it raises; whether the outcomes hold.
+
+    ``False``: nothing was committed and every outcome is void.
+    """
+    try:
+        with unavailability(), begun(engine, reading=False) as connection:
+            for waiting in batch:
+                savepoint = connection.begin_nested()
+                try:
+                    waiting.outcome = waiting.work(Tx(connection, clock_of(connection) + offset))
+                except DBAPIError:
+                    raise  # SQLite may have undone everything by itself: a full disk does that
+                except BaseException:  # noqa: BLE001 (as above)
+                    waiting.outcome = Failure()
+                    savepoint.rollback()
+                else:
+                    savepoint.commit()
+    except Exception:  # noqa: BLE001 (whatever it is, each work meets it again alone, and its caller hears of it)
+        return False
+    return True
+
+
+def _fire(batch: Sequence[_Waiting]) -> None:
+    """Tell those who wait, on the reactor's thread."""
+    for waiting in batch:
+        waiting.done.callback(waiting.outcome)
+
+
+_proof: type[Database] = ThreadedDatabase
