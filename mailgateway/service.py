@@ -47,8 +47,8 @@ from mailgateway.http.keys import Keys, read_keys
 from mailgateway.ids import machine_digest
 from mailgateway.mail.own import Own
 from mailgateway.settings import Settings, load
-from mailgateway.store.database import ThreadedDatabase
 from mailgateway.store.direct import DirectDatabase
+from mailgateway.store.threaded import ThreadedDatabase
 from mailgateway.store.upgrade import open_engine, upgrade
 
 STOP_SECONDS = 9.0
