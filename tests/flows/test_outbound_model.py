@@ -47,6 +47,7 @@ T = TypeVar("T")
 SESSIONS = st.sampled_from([S1, S2])
 KINDS = st.sampled_from([MailKind.NOTIFICATION, MailKind.SETTLE, MailKind.DECISION])
 VERDICTS = st.sampled_from(RecipientVerdict)
+RARELY = st.sampled_from([False, False, False, True])
 BUDGET = 2
 
 
@@ -80,6 +81,10 @@ class Outbound(RuleBasedStateMachine):
         self.mode = Mode.ON
         self.restart()
 
+    def waiting(self) -> bool:
+        """Whether a mail has not come to its end."""
+        return not all(mail.over for mail in self.mails.values())
+
     def teardown(self) -> None:
         """Let go of the database."""
         self.engine.dispose()
@@ -91,7 +96,7 @@ class Outbound(RuleBasedStateMachine):
         kind=KINDS,
         key=st.sampled_from([None, None, "k1", "k2"]),
         text=st.sampled_from(["one", "two"]),
-        killed=st.booleans(),
+        killed=RARELY,
     )
     def submit(self, session: SessionId, kind: MailKind, key: str | None, text: str, killed: bool) -> None:
         """A session submits, maybe into a power cut."""
@@ -168,6 +173,7 @@ class Outbound(RuleBasedStateMachine):
             self.blocking[session] = outcome
             self.reserved.add(outcome)
 
+    @precondition(lambda self: self.blocking)
     @rule(session=SESSIONS)
     def free(self, session: SessionId) -> None:
         """A session frees its decision."""
@@ -176,6 +182,7 @@ class Outbound(RuleBasedStateMachine):
 
     # --- what the sender and the server do
 
+    @precondition(lambda self: self.waiting())
     @rule()
     def claim(self) -> None:
         """The sender takes what is due."""
@@ -195,7 +202,9 @@ class Outbound(RuleBasedStateMachine):
     @rule(verdict=VERDICTS, data=st.data())
     def conclude(self, verdict: RecipientVerdict, data: st.DataObject) -> None:
         """The server answers, or falls silent."""
-        claimed = self.flying.pop(data.draw(st.integers(0, len(self.flying) - 1)))
+        self._conclude(self.flying.pop(data.draw(st.integers(0, len(self.flying) - 1))), verdict)
+
+    def _conclude(self, claimed: Claimed, verdict: RecipientVerdict) -> None:
         mail = self.mails[claimed.id]
         mail.clear += verdict is RecipientVerdict.ACCEPTED
         if verdict is RecipientVerdict.UNCLEAR:
@@ -222,6 +231,18 @@ class Outbound(RuleBasedStateMachine):
             assert mail.request.kind is MailKind.DECISION
             self.keys = {key: other for key, other in self.keys.items() if other is not mail}
 
+    @precondition(lambda self: self.waiting() and self.mode is Mode.ON)
+    @rule(verdict=VERDICTS)
+    def attempt(self, verdict: RecipientVerdict) -> None:
+        """The whole of an attempt, as soon as a mail is due: what a sender does all day."""
+        due = self._outcome(outbox.next_due(self.gateway.database, IDENTITY, ACCOUNT))
+        if due is None:
+            return
+        self.gateway.database.offset += max(due - self._now(), timedelta(0))
+        self.claim()
+        self._conclude(self.flying.pop(), verdict)
+
+    @precondition(lambda self: self.flying)
     @rule()
     def restart(self) -> None:
         """The process is killed and starts again."""
@@ -233,6 +254,7 @@ class Outbound(RuleBasedStateMachine):
                 self._settled(mail, self._row(claimed.id).state)
         self.flying.clear()
 
+    @precondition(lambda self: self.mails)
     @rule(minutes=st.sampled_from([0.5, 2, 6, 11, 130]))
     def time_goes_by(self, minutes: float) -> None:
         """On the database's clock."""
@@ -240,7 +262,7 @@ class Outbound(RuleBasedStateMachine):
 
     # --- what people do
 
-    @precondition(lambda self: self.mails)
+    @precondition(lambda self: self.waiting())
     @rule(data=st.data())
     def reply(self, data: st.DataObject) -> None:
         """A reply comes back, which shows that the mail arrived."""
@@ -251,6 +273,7 @@ class Outbound(RuleBasedStateMachine):
             assert not mail.over
             mail.over = True
 
+    @precondition(lambda self: self.blocking)
     @rule(session=SESSIONS)
     def answer(self, session: SessionId) -> None:
         """A person answers the session's decision."""
@@ -275,9 +298,12 @@ class Outbound(RuleBasedStateMachine):
         if question not in self.reserved:
             self.blocking.pop(session)
 
-    @rule(wanted=st.sampled_from(Mode))
-    def switch(self, wanted: Mode) -> None:
-        """A person switches the mode."""
+    @rule(off=RARELY)
+    def switch(self, off: bool) -> None:
+        """A person switches the mode, mostly on."""
+        wanted = Mode.OFF if off else Mode.ON
+        if wanted is self.mode:
+            return
         self._outcome(mode.change(self.gateway.database, self.gateway.bell, IDENTITY, wanted, by="person"))
         self.mode = wanted
 
@@ -323,7 +349,7 @@ class OutboundModelTests(SynchronousTestCase):
     """The model and the flows agree."""
 
     def test_whatever_happens(self) -> None:
-        """Forty stories of forty steps each."""
+        """Fifty stories of forty steps each."""
         run_state_machine_as_test(
-            Outbound, settings=settings(max_examples=40, stateful_step_count=40, deadline=None)
+            Outbound, settings=settings(max_examples=50, stateful_step_count=40, deadline=None)
         )
