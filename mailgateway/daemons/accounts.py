@@ -6,6 +6,8 @@ from typing import Any
 
 from attrs import define, field
 from twisted.application.service import IService, MultiService
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
 
 from mailgateway.daemons.health import DoorHealth
 from mailgateway.daemons.logins import Logins
@@ -15,11 +17,14 @@ from mailgateway.daemons.submission import HELD_WORDS
 from mailgateway.daemons.tasks import Tasks
 from mailgateway.daemons.watcher import Watcher
 from mailgateway.domain.reconnect import FailureClass
+from mailgateway.errors import StoreError
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.ports import AccountStatus, Database, ScanSummary
 from mailgateway.flows.scan import Rules, Scanned
 from mailgateway.ids import AccountName
 from mailgateway.settings import Account
+
+STORE_PAUSE_SECONDS = 2.0
 
 
 @define(eq=False)
@@ -55,6 +60,7 @@ class AccountService(MultiService):
     _imap: DoorHealth = field(init=False)
     _smtp: DoorHealth = field(init=False)
     _watchers: list[Watcher] = field(factory=list, init=False)
+    _log: Logger = field(factory=Logger, init=False)
 
     def __attrs_post_init__(self) -> None:
         MultiService.__init__(self)
@@ -75,11 +81,14 @@ class AccountService(MultiService):
         return ending.addCallback(lambda _: self._tasks.stop())
 
     async def _begin(self) -> None:
-        await self._imap.load()
-        await self._smtp.load()
+        await self._remember(self._imap)
+        await self._remember(self._smtp)
         logins = Logins(self.reactor, self.account, self.key, self._imap, self._smtp)
         for number, folder in enumerate(self.account.watch):
-            health = self._imap if number == 0 else self._health(f"{self.account.tag}/{folder}")
+            health = self._imap
+            if number > 0:
+                health = self._health(f"{self.account.tag}/{folder}")
+                await self._remember(health)
             watcher = Watcher(
                 self.reactor,
                 self.database,
@@ -96,6 +105,17 @@ class AccountService(MultiService):
         if self.sends:
             identity, host = self.rules.identity, socket.gethostname()
             self._adopt(Sender(self.reactor, self.database, self.bell, identity, logins, host))
+
+    async def _remember(self, health: DoorHealth) -> None:
+        """Take up what is remembered of one door; an account does not begin without it."""
+        while True:
+            try:
+                await health.load()
+            except StoreError as error:
+                self._log.warn("account {tag} cannot begin: {error}", tag=self.account.tag, error=str(error))
+                await deferLater(self.reactor, STORE_PAUSE_SECONDS)
+            else:
+                return
 
     def _adopt(self, part: IService) -> None:
         """Run a part as long as the account does; a stop that came first begins nothing any more."""

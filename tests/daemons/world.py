@@ -108,7 +108,7 @@ class Run:
     network: Network
     database: ImmediateDatabase
     account: Account = field(factory=account)
-    environ: dict[str, str] = field(factory=lambda: dict(ENVIRON))
+    environ: dict[str, str] = field(factory=lambda: dict(ENVIRON), repr=False)
     tasks: Tasks = field(factory=Tasks)
     imap: DoorHealth = field(init=False)
     smtp: DoorHealth = field(init=False)
