@@ -87,6 +87,8 @@ class Scanner:
     priming: bool = False
     """The next scan moves a cursor from which nothing was ever filed to now."""
     _failures: dict[tuple[int, int], int] = field(factory=dict, init=False)
+    _reached: tuple[Mailbox, int] | None = field(default=None, init=False)
+    """On which connection the last scan came how far: while that lives, nobody else moves the cursor."""
 
     async def scan(self, mailbox: Mailbox, fence: int | None) -> Scanned:
         """Scan from the cursor to the end, file what is found, and move the cursor.
@@ -94,8 +96,27 @@ class Scanner:
         ``fence`` is that of the folder's lease, where there is one.  Raises ``PeerError`` when the
         connection fails and ``StoreError`` when the database does; what was filed until then stays filed.
         """
+        tally = _Tally()
+        look = await self._look(mailbox)
+        try:
+            match look:
+                case FirstLook(uid):
+                    self._reached = (mailbox, uid)
+                case Continue(uid):
+                    self._reached = (mailbox, await self._forward(mailbox, fence, uid, tally))
+                case Renumbered(since):
+                    await self._renumbered(mailbox, fence, since, tally)
+        except Stuck as stuck:
+            return tally.result(stopped_at=stuck.uid)
+        return tally.result()
+
+    async def _look(self, mailbox: Mailbox) -> FirstLook | Continue | Renumbered:
+        """Where to read on; the table is asked once for each connection, and after every trouble."""
+        reached, self._reached = self._reached, None
         priming, self.priming = self.priming, False
-        look = await open_folder(
+        if reached is not None and reached[0] is mailbox and not priming:
+            return Continue(reached[1])
+        return await open_folder(
             self.database,
             mailbox.account,
             mailbox.folder,
@@ -104,26 +125,16 @@ class Scanner:
             route_ttl=self.rules.route_ttl,
             prime=priming,
         )
-        tally = _Tally()
-        try:
-            match look:
-                case FirstLook():
-                    pass
-                case Continue(uid):
-                    await self._forward(mailbox, fence, uid, tally)
-                case Renumbered(since):
-                    await self._renumbered(mailbox, fence, since, tally)
-        except Stuck as stuck:
-            return tally.result(stopped_at=stuck.uid)
-        return tally.result()
 
-    async def _forward(self, mailbox: Mailbox, fence: int | None, cursor: int, tally: "_Tally") -> None:
-        """Everything above the cursor: known UIDs in windows, then what came since in one command."""
+    async def _forward(self, mailbox: Mailbox, fence: int | None, cursor: int, tally: "_Tally") -> int:
+        """Everything above the cursor: known UIDs in windows, then what came since in one command.
+
+        Returns how far the cursor has come.
+        """
         newest = mailbox.uid_next - 1
         while newest - cursor > WINDOW:
-            await self._window(mailbox, fence, cursor + 1, cursor + WINDOW, tally)
-            cursor += WINDOW
-        await self._window(mailbox, fence, cursor + 1, None, tally)
+            cursor = await self._window(mailbox, fence, cursor + 1, cursor + WINDOW, tally)
+        return await self._window(mailbox, fence, cursor + 1, None, tally)
 
     async def _renumbered(
         self, mailbox: Mailbox, fence: int | None, since: datetime, tally: "_Tally"
@@ -140,8 +151,11 @@ class Scanner:
 
     async def _window(
         self, mailbox: Mailbox, fence: int | None, first: int, last: int | None, tally: "_Tally"
-    ) -> None:
-        """One FETCH of header fields, then the candidates one by one, filed in batches."""
+    ) -> int:
+        """One FETCH of header fields, then the candidates one by one, filed in batches.
+
+        Returns the UID up to which everything is done.
+        """
         candidates: list[FetchedMail] = []
         strangers = 0
         highest = first - 1
@@ -158,7 +172,7 @@ class Scanner:
         await mailbox.fetch(first, last, SMALL if few else 0, sort)
         end = highest if last is None else last
         if end < first:
-            return
+            return end
         tally.refuse(Verdict.NOT_ALLOWED, strangers)
         batch: list[Examined] = []
         size = 0
@@ -176,6 +190,7 @@ class Scanner:
                 await self._file(mailbox, fence, mail.uid, batch, tally)
                 batch, size = [], 0
         await self._file(mailbox, fence, end, batch, tally)
+        return end
 
     async def _file(
         self, mailbox: Mailbox, fence: int | None, through: int, mails: Sequence[Examined], tally: "_Tally"

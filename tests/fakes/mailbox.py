@@ -48,14 +48,16 @@ class FakeMailbox:
         self.unscanned += 1
         return uid
 
-    def renumber(self, order: Sequence[int], uid_validity: int) -> None:
-        """As after a restore: these mails in this order under new numbers; the others are gone."""
-        old, arrivals = self.mails, self.arrivals
-        self.mails = {uid: old[was] for uid, was in enumerate(order, start=1)}
-        self.arrivals = {uid: arrivals[was] for uid, was in enumerate(order, start=1)}
-        self.seen = set()
-        self.next_uid = len(order) + 1
-        self.uid_validity = uid_validity
+    def renumbered(self, order: Sequence[int], uid_validity: int) -> "FakeMailbox":
+        """Another connection, after a restore: these mails in this order under new numbers, no others."""
+        return FakeMailbox(
+            self.account,
+            self.folder,
+            uid_validity,
+            mails={uid: self.mails[was] for uid, was in enumerate(order, start=1)},
+            arrivals={uid: self.arrivals[was] for uid, was in enumerate(order, start=1)},
+            next_uid=len(order) + 1,
+        )
 
     async def fetch(
         self, first: int, last: int | None, small: int, on_mail: Callable[[FetchedMail], None]

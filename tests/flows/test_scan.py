@@ -3,6 +3,7 @@
 from datetime import timedelta
 from email.message import EmailMessage
 
+from attrs import evolve
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
@@ -140,6 +141,17 @@ class ForwardTests(ScanTestCase):
         self.assertEqual(self.scan(), Scanned(0, 0, {}))
         self.assertEqual(self.cursor(), before)
 
+    def test_another_connection_reads_on_where_the_table_says(self) -> None:
+        """What a connection remembers of its own scans ends with it."""
+        self.scan()
+        self.answer("one")
+        self.scan()
+        self.mailbox = evolve(self.mailbox)
+        self.answer("two")
+        self.scan()
+        self.assertEqual(self.words(), ["one", "two"])
+        self.assertEqual(self.mailbox.fetches[-1][0], 2)
+
     def test_a_lost_connection_moves_the_cursor_over_nothing_that_was_not_filed(self) -> None:
         """The next scan finds everything, once."""
         self.scan()
@@ -198,7 +210,7 @@ class RenumberingTests(ScanTestCase):
         self.scan()
         acked, waiting, _gone = self.pending()
         self.take(acked)
-        self.mailbox.renumber([uids[1], uids[0]], uid_validity=8)
+        self.mailbox = self.mailbox.renumbered([uids[1], uids[0]], uid_validity=8)
         self.answer("new")
         self.scan()
         found = self.pending()
@@ -213,7 +225,7 @@ class RenumberingTests(ScanTestCase):
         self.scan()
         uids = [self.answer(words) for words in ("one", "two")]
         self.scan()
-        self.mailbox.renumber(uids, uid_validity=8)
+        self.mailbox = self.mailbox.renumbered(uids, uid_validity=8)
         self.mailbox.lost_after = 1
         self.failureResultOf(Deferred.fromCoroutine(self.scanner.scan(self.mailbox, None)), Unreachable)
         self.assertEqual(self.cursor(), (7, uids[-1]))
