@@ -10,6 +10,8 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# pip asks rustc for its version, and rustup would leave a file in HOME for that.
+export RUSTUP_HOME ?= $(CURDIR)/.venv/rustup
 
 .PHONY: help demo test check bench .venv
 .DEFAULT_GOAL := help
