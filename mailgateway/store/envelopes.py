@@ -56,6 +56,9 @@ _CAS = (
     table.c.claimant == bindparam("by"),
 )
 _MOVE = update(table).where(*_CAS)
+"""Sets whatever columns are among the parameters."""
+
+_ADD = insert(table)
 
 
 def add(tx: Tx, envelope: Envelope, order: int = 0) -> None:
@@ -65,7 +68,7 @@ def add(tx: Tx, envelope: Envelope, order: int = 0) -> None:
     """
     place = envelope.source
     tx.execute(
-        insert(table),
+        _ADD,
         {
             "id": envelope.id,
             "number": int((tx.now - EPOCH).total_seconds() * 1_000) * 1_000 + order,
@@ -235,8 +238,14 @@ def _move(tx: Tx, envelope: Envelope, event: DeliveryEvent, values: Mapping[str,
     if after is None:
         raise StaleWrite(f"envelope {envelope.id} is {envelope.state}: no {event} from there")
     moved = tx.execute(
-        _MOVE.values(state=after.value, **values),
-        {"id_": envelope.id, "was": envelope.state.value, "by": envelope.claimant or ""},
+        _MOVE,
+        {
+            "id_": envelope.id,
+            "was": envelope.state.value,
+            "by": envelope.claimant or "",
+            "state": after.value,
+            **values,
+        },
     )
     if moved.rowcount != 1:
         raise StaleWrite(f"envelope {envelope.id} was moved by somebody else")

@@ -4,6 +4,7 @@ Both spellings stand side by side here, so that no other module needs to know wh
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Executable, Table
@@ -14,12 +15,18 @@ from mailgateway.store.database import Tx
 
 def insert_or_ignore(tx: Tx, table: Table, values: Mapping[str, Any]) -> bool:
     """Insert one row unless a unique key of it is taken; whether it was inserted."""
-    match tx.dialect:
+    return tx.execute(_or_ignore(table, tx.dialect), values).rowcount == 1
+
+
+@lru_cache(maxsize=64)
+def _or_ignore(table: Table, dialect: str) -> Executable:
+    """The statement, built once."""
+    match dialect:
         case "sqlite":
             statement: Executable = sqlite.insert(table).on_conflict_do_nothing()
         case _:
             statement = postgresql.insert(table).on_conflict_do_nothing()
-    return tx.execute(statement.execution_options(preserve_rowcount=True), values).rowcount == 1
+    return statement.execution_options(preserve_rowcount=True)
 
 
 def insert_or_update(tx: Tx, table: Table, keys: Sequence[str], values: Mapping[str, Any]) -> None:

@@ -31,6 +31,7 @@ class Filed:
 
 
 _BY_DIGEST = select(table).where(table.c.raw_sha256.in_(bindparam("digests", expanding=True)))
+_DIGEST = select(table.c.raw_sha256).where(table.c.envelope_id == bindparam("id_")).limit(1)
 _KNOWN = select(table.c.uid).where(
     table.c.account == bindparam("account_"),
     table.c.folder == bindparam("folder_"),
@@ -137,10 +138,7 @@ def lowest_uid_validity(tx: Tx, account: AccountName, folder: str) -> int:
 
 def digest_of(tx: Tx, envelope_id: EnvelopeId) -> str:
     """The digest of the mail behind an envelope; ``""`` when none is known."""
-    return (
-        tx.execute(select(table.c.raw_sha256).where(table.c.envelope_id == envelope_id).limit(1)).scalar()
-        or ""
-    )
+    return tx.execute(_DIGEST, {"id_": envelope_id}).scalar() or ""
 
 
 def prune(tx: Tx, before: datetime) -> int:
