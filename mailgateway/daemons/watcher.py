@@ -41,6 +41,9 @@ LEASE_RENEWAL_SECONDS = 7.0
 NO_FENCE = 0
 """A fence that no lease ever has."""
 
+FLAG_SECONDS = 1.0
+"""Acks that come close together are flagged together, and news in between takes them along."""
+
 STOP_SECONDS = 6.0
 """How long a stop waits for the goodbye to the server."""
 
@@ -71,6 +74,7 @@ class Watcher(Service):
     _lease: Lease | None = field(default=None, init=False)
     _watches: bool = field(default=False, init=False)
     _delay: IDelayedCall | None = field(default=None, init=False)
+    _flagging: IDelayedCall | None = field(default=None, init=False)
     _unsubscribe: Any = field(default=None, init=False)
     _log: Logger = field(factory=Logger, init=False)
 
@@ -98,7 +102,7 @@ class Watcher(Service):
         Service.stopService(self)
         if self._unsubscribe is not None:
             self._unsubscribe()
-        self._cancel_delay()
+        self._cancel_delays()
         self._watching.stop()
         return Deferred.fromCoroutine(self._end())
 
@@ -125,13 +129,14 @@ class Watcher(Service):
     def _stand_by(self) -> None:
         """Another gateway watches the folder: let go of the server, and file nothing any more."""
         self._watches = False
-        self._cancel_delay()
+        self._cancel_delays()
         self._watching.stop()
         self.health.tell(Condition("standby"))
 
-    def _cancel_delay(self) -> None:
-        if self._delay is not None and self._delay.active():
-            self._delay.cancel()
+    def _cancel_delays(self) -> None:
+        for delay in (self._delay, self._flagging):
+            if delay is not None and delay.active():
+                delay.cancel()
 
     async def _end(self) -> None:
         parting = self._core.parting
@@ -174,7 +179,7 @@ class Watcher(Service):
             self.logins,
             self.folder,
             self._scanner,
-            self.scanned,
+            self._looked,
             self._fence,
             connection,
             credential,
@@ -187,9 +192,19 @@ class Watcher(Service):
         return None if self._lease is None else self._lease.fence
 
     def _heard(self, numbered: Numbered) -> None:
-        if numbered.event.kind is EventKind.FLAGGING:
-            self._watching.nudge()
+        if numbered.event.kind is EventKind.FLAGGING and not _waits(self._flagging):
+            self._flagging = self.reactor.callLater(FLAG_SECONDS, self._watching.nudge)
+
+    def _looked(self, scanned: Scanned) -> None:
+        """A scan is over; the line sets the flags that are due next."""
+        if self._flagging is not None and _waits(self._flagging):
+            self._flagging.cancel()
+        self.scanned(scanned)
 
     async def _in_thread(self, judging: Callable[[], Judged]) -> Judged:
         """Judge a large mail off the reactor's thread."""
         return await deferToThreadPool(self.reactor, self.reactor.getThreadPool(), judging)
+
+
+def _waits(timer: IDelayedCall | None) -> bool:
+    return timer is not None and timer.active()
