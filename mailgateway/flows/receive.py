@@ -151,6 +151,8 @@ class _Filing:
     """UIDs of this window that were filed before."""
     digests: dict[str, list[Filed]]
     """Known mails with the bytes of mails of this window."""
+    taken: set[EnvelopeId]
+    """The ids that mails of this window would get and another mail has."""
     filed: list[EnvelopeId] = field(factory=list)
     routed: int = 0
     refused: Counter[str] = field(factory=Counter)
@@ -173,6 +175,9 @@ class _Filing:
             numbering,
             sources.known_uids(tx, window.account, window.folder, numbering, uids),
             sources.by_digest(tx, [mail.raw_sha256 for mail in mails]),
+            envelopes.taken(
+                tx, [_usual_id(Source(window.account, window.folder, numbering, uid)) for uid in uids]
+            ),
         )
 
     def file(self, mail: Examined) -> None:
@@ -247,8 +252,10 @@ class _Filing:
 
     def _id(self, mail: Examined, place: Source) -> EnvelopeId:
         """The id by the place; another one where reused numbers gave that id to another mail before."""
-        found = envelope_id_of_mail(place.account, place.folder, place.uid_validity, place.uid)
-        while envelopes.exists(self.tx, found):
+        found = _usual_id(place)
+        if found not in self.taken:
+            return found
+        while envelopes.taken(self.tx, [found]):
             again = hashlib.sha256(f"{found}\0{mail.raw_sha256}".encode()).hexdigest()
             found = EnvelopeId(f"m-{again[:24]}")
         return found
@@ -280,6 +287,7 @@ class _Filing:
         filed = Filed(place, mail.raw_sha256, envelope.id)
         sources.add(self.tx, filed)
         self._remember(None, filed)
+        self.known.add(mail.uid)
         self.filed.append(envelope.id)
         self.events.append(Event(EventKind.DELIVERY, envelope.id, envelope.session_id))
         sender, subject = sender_and_subject(mail.judged, self.rules)
@@ -333,3 +341,7 @@ class _Filing:
     def _tell(self, fate: Fate) -> None:
         fates.add(self.tx, fate)
         self.told = True
+
+
+def _usual_id(place: Source) -> EnvelopeId:
+    return envelope_id_of_mail(place.account, place.folder, place.uid_validity, place.uid)

@@ -5,7 +5,7 @@ were read: of two that meet one wins, the other raises ``StaleWrite`` (or, on Po
 reads anew).  The last claimant's name stays on a row whose lease has ended, so that a late ack is known.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +23,9 @@ from mailgateway.store.tables import envelope as table
 
 OPEN = (DeliveryState.NEW.value, DeliveryState.CLAIMED.value)
 """States in which an envelope still waits for its session."""
+
+CHUNK = 500
+"""How many ids one statement names at most."""
 
 TEXT_BUDGET = 8_000_000
 """Characters of body that one listing brings along at most; what is over it comes after an ack."""
@@ -50,6 +53,7 @@ class ClaimedBy:
 
 
 _FIND = select(table).where(table.c.id == bindparam("id_"))
+_TAKEN = select(table.c.id).where(table.c.id.in_(bindparam("ids", expanding=True)))
 _CAS = (
     table.c.id == bindparam("id_"),
     table.c.state == bindparam("was"),
@@ -106,9 +110,12 @@ def find(tx: Tx, envelope_id: str) -> Envelope | None:
     return None if row is None else _whole(tx, [row])[0]
 
 
-def exists(tx: Tx, envelope_id: str) -> bool:
-    """Whether an id is taken."""
-    return tx.execute(select(table.c.id).where(table.c.id == envelope_id)).first() is not None
+def taken(tx: Tx, ids: Sequence[EnvelopeId]) -> set[EnvelopeId]:
+    """Those of the ids that are taken."""
+    found: set[EnvelopeId] = set()
+    for start in range(0, len(ids), CHUNK):
+        found.update(tx.execute(_TAKEN, {"ids": list(ids[start : start + CHUNK])}).scalars())
+    return found
 
 
 def with_prefix(tx: Tx, prefix: str) -> tuple[Envelope, ...]:

@@ -28,10 +28,13 @@ class Fate:
     envelope_id: EnvelopeId | None
 
 
+_ADD = insert(table)
+
+
 def add(tx: Tx, fate: Fate) -> None:
     """Keep one fate."""
     tx.execute(
-        insert(table),
+        _ADD,
         {
             "account": fate.account,
             "at": fate.at,

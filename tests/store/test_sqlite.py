@@ -227,7 +227,7 @@ class ThreadedTests(TestCase):
         results: list[tuple[bool, Any]] = await defer.DeferredList(works, consumeErrors=True)
         self.commits_of_writers = self.commits
         found = await self.database.read(
-            lambda tx: [uid for uid in (*range(1, 31), 100) if envelopes.exists(tx, envelope(uid).id)]
+            lambda tx: [uid for uid in (*range(1, 31), 100) if envelopes.find(tx, envelope(uid).id)]
         )
         self.assertEqual(found, [uid for uid in range(1, 31) if uid % 5])
         return [result if ok else repr(result.value) for ok, result in results]
