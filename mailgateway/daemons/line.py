@@ -129,8 +129,8 @@ class ImapLine:
 
     def _heard(self, event: ConnectionEvent) -> None:
         match event:
-            case CountChanged():
-                if self._mailbox is not None and self._mailbox.count_changed(self.connection.exists):
+            case CountChanged(exists):
+                if self._mailbox is not None and self._mailbox.count_changed(exists):
                     self._tell_news()
             case IdleEnded():
                 self._tell_news()
@@ -142,7 +142,7 @@ class ImapLine:
                 self._log.warn("the mail server says: {text}", text=text)
             case Expunged():
                 if self._mailbox is not None:
-                    self._mailbox.count_changed(self.connection.exists)
+                    self._mailbox.expunged()
             case Leaving():
                 pass
 

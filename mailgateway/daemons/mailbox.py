@@ -54,6 +54,10 @@ class ImapMailbox:
             self._announced += grown
         return grown > 0
 
+    def expunged(self) -> None:
+        """Hear that a mail is gone; one that takes its place makes the count what it was."""
+        self._counted = max(0, self._counted - 1)
+
     async def fetch(
         self, first: int, last: int | None, small: int, on_mail: Callable[[FetchedMail], None]
     ) -> None:
