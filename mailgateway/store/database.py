@@ -56,6 +56,15 @@ class Tx:
 Work = Callable[[Tx], T]
 
 
+class Transact(Protocol):
+    """How one transaction is run: ``transact``, or what a test puts in its place."""
+
+    def __call__(
+        self, engine: Engine, work: Work[T], *, offset: timedelta = timedelta(0), reading: bool = False
+    ) -> T:
+        """Run ``work`` in one transaction on the calling thread."""
+
+
 class Database(Protocol):
     """Where rows live; the seam between use cases and SQL."""
 
@@ -131,7 +140,8 @@ def transact(engine: Engine, work: Work[T], *, offset: timedelta = timedelta(0),
             with unavailability(), begun(engine, reading) as connection:
                 return work(Tx(connection, clock_of(connection) + offset))
         except DBAPIError as error:
-            if not _conflicted(error) or attempt + 1 == TRIES:
+            taken = attempt + 1 == TRIES and isinstance(error, IntegrityError)  # not by a race: for good
+            if taken or not _conflicted(error):
                 raise
         time.sleep(0.001 * 2 ** min(attempt, 6))
     raise StoreUnavailable("the database is too busy")

@@ -24,7 +24,17 @@ from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
 
 from mailgateway.errors import StoreUnavailable
-from mailgateway.store.database import Database, T, Tx, Work, begun, clock_of, transact, unavailability
+from mailgateway.store.database import (
+    Database,
+    T,
+    Transact,
+    Tx,
+    Work,
+    begun,
+    clock_of,
+    transact,
+    unavailability,
+)
 
 TOGETHER = 50
 """Works in one commit at most: what a reader of the first one's outcome waits for."""
@@ -50,6 +60,8 @@ class ThreadedDatabase:
     _reactor: Any
     _engine: Engine
     _clock_offset: timedelta = timedelta(0)
+    _transact: Transact = transact
+    """How a transaction is run; with any but the usual one, each is run and committed by itself."""
     _writers: ThreadPool = field(init=False)
     _readers: ThreadPool = field(init=False)
     _queue: deque[_Waiting] = field(factory=deque, init=False)
@@ -57,6 +69,7 @@ class ThreadedDatabase:
     """Whether the writer thread will look into the queue again; guarded by ``_lock`` as the queue is."""
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _closed: bool = field(default=False, init=False)
+    _troubles: dict[str, str] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._writers = ThreadPool(0, 4 if self.shared else 1, "store-write")
@@ -69,13 +82,18 @@ class ThreadedDatabase:
         """Whether other processes may write too."""
         return self._engine.dialect.name != "sqlite"
 
+    @property
+    def trouble(self) -> str:
+        """What kept the database from being written or read when it was last tried; ``""``: nothing."""
+        return self._troubles.get("write") or self._troubles.get("read") or ""
+
     def run(self, work: Work[T]) -> Deferred[T]:
         """Run ``work`` in one transaction, after those handed over before; fires after the commit."""
         if self._closed:
             return fail(StoreUnavailable("the database is closed"))
         if self.shared:
             return deferToThreadPool(
-                self._reactor, self._writers, transact, self._engine, work, offset=self._clock_offset
+                self._reactor, self._writers, self._transact, self._engine, work, offset=self._clock_offset
             )
         waiting = _Waiting(work)
         with self._lock:
@@ -94,12 +112,25 @@ class ThreadedDatabase:
         return deferToThreadPool(
             self._reactor,
             self._readers,
-            transact,
+            self._transact,
             self._engine,
             work,
             offset=self._clock_offset,
             reading=True,
-        )
+        ).addBoth(self._note, "read")
+
+    def _note(self, outcome: T, what: str) -> T:
+        """Keep in mind whether the database could be used; a work that failed by itself says nothing of it."""
+        if not isinstance(outcome, Failure):
+            self._troubles[what] = ""
+        elif isinstance(outcome.value, StoreUnavailable):
+            self._troubles[what] = str(outcome.value)
+        return outcome
+
+    def _fire(self, batch: Sequence[_Waiting]) -> None:
+        """Tell those who wait."""
+        for waiting in batch:
+            waiting.done.callback(self._note(waiting.outcome, "write"))
 
     def close(self) -> Deferred[None]:
         """Finish what was handed over, then let go of threads and connections; safe to call again."""
@@ -124,14 +155,15 @@ class ThreadedDatabase:
                 self._writing = bool(batch)
             if not batch:
                 return
-            if len(batch) == 1 or not run_together(self._engine, batch, self._clock_offset):
+            alone = len(batch) == 1 or self._transact is not transact
+            if alone or not run_together(self._engine, batch, self._clock_offset):
                 for waiting in batch:
                     self._write_alone(waiting)
-            self._reactor.callFromThread(_fire, batch)
+            self._reactor.callFromThread(self._fire, batch)
 
     def _write_alone(self, waiting: _Waiting) -> None:
         try:
-            waiting.outcome = transact(self._engine, waiting.work, offset=self._clock_offset)
+            waiting.outcome = self._transact(self._engine, waiting.work, offset=self._clock_offset)
         except BaseException:  # noqa: BLE001 (as in a thread pool: whatever was raised is its caller's to hear)
             waiting.outcome = Failure()
 
@@ -157,12 +189,6 @@ def run_together(engine: Engine, batch: Sequence[_Waiting], offset: timedelta) -
     except Exception:  # noqa: BLE001 (whatever it is, each work meets it again alone, and its caller hears of it)
         return False
     return True
-
-
-def _fire(batch: Sequence[_Waiting]) -> None:
-    """Tell those who wait, on the reactor's thread."""
-    for waiting in batch:
-        waiting.done.callback(waiting.outcome)
 
 
 _proof: type[Database] = ThreadedDatabase

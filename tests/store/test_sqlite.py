@@ -5,6 +5,7 @@ import stat
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from mailgateway.errors import ConfigError, StoreUnavailable
 from mailgateway.store import database as database_module
 from mailgateway.store import envelopes, threaded
 from mailgateway.store import upgrade as upgrade_module
-from mailgateway.store.database import Tx, sqlite_database_engine, transact
+from mailgateway.store.database import T, Tx, Work, sqlite_database_engine, transact
 from mailgateway.store.threaded import ThreadedDatabase
 from mailgateway.store.upgrade import open_engine, upgrade
 from tests.store.conformance import StoreConformance
 from tests.store.values import envelope, filed, introduce
+
+ZERO = timedelta(0)
 
 
 class SQLiteMemoryTests(StoreConformance):
@@ -305,3 +308,22 @@ class ThreadedTests(TestCase):
         await held
         await last
         await closing
+
+    async def test_another_way_to_transact(self) -> None:
+        """What a test puts in the place of a transaction sees each one, by itself."""
+        seen: list[bool] = []
+
+        def watched(engine: Engine, work: Work[T], *, offset: timedelta = ZERO, reading: bool = False) -> T:
+            seen.append(reading)
+            return transact(engine, work, offset=offset, reading=reading)
+
+        await self.database.close()
+        self.database = ThreadedDatabase(reactor, self.engine, transact=watched)
+        self.addCleanup(self.database.close)
+        gate, held = self.hold()
+        works = [self.database.run(lambda tx: tx.now) for _ in range(5)]
+        gate.set()
+        await held
+        await defer.gatherResults(works)
+        await self.database.read(lambda tx: tx.now)
+        self.assertEqual(seen, [False] * 6 + [True])
