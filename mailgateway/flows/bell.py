@@ -115,7 +115,7 @@ class Bell:
         return self._number
 
     def since(self, number: int) -> list[Numbered] | None:
-        """Events after ``number``, or ``None`` when they are not all kept any more (read everything again)."""
+        """Events after ``number``; ``None`` when they are not all kept any more (read everything again)."""
         if number > self._number or (self._kept and number < self._kept[0].number - 1):
             return None
         return [kept for kept in self._kept if kept.number > number]
