@@ -16,12 +16,12 @@ class Counts:
     ``held_elsewhere`` are open envelopes for sessions of other machines.
     """
 
-    pending: int
-    registry: int
-    clients: int
-    last_ping_at: datetime | None
-    held_elsewhere: int
-    outbox_waiting: int
+    pending: int = 0
+    registry: int = 0
+    clients: int = 0
+    last_ping_at: datetime | None = None
+    held_elsewhere: int = 0
+    outbox_waiting: int = 0
 
 
 async def counts(database: Database, identity: Identity) -> Counts:

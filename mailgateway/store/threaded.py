@@ -94,7 +94,7 @@ class ThreadedDatabase:
         if self.shared:
             return deferToThreadPool(
                 self._reactor, self._writers, self._transact, self._engine, work, offset=self._clock_offset
-            )
+            ).addBoth(self._note, "write")
         waiting = _Waiting(work)
         with self._lock:
             if len(self._queue) >= QUEUE:
@@ -120,7 +120,7 @@ class ThreadedDatabase:
         ).addBoth(self._note, "read")
 
     def _note(self, outcome: T, what: str) -> T:
-        """Keep in mind whether the database could be used; a work that failed by itself says nothing of it."""
+        """Keep in mind whether the database could be used; who failed by himself says nothing of it."""
         if not isinstance(outcome, Failure):
             self._troubles[what] = ""
         elif isinstance(outcome.value, StoreUnavailable):

@@ -327,3 +327,21 @@ class ThreadedTests(TestCase):
         await defer.gatherResults(works)
         await self.database.read(lambda tx: tx.now)
         self.assertEqual(seen, [False] * 6 + [True])
+
+    async def test_trouble(self) -> None:
+        """What keeps the database from being used can be asked for until it works again."""
+
+        def broken(_tx: Tx) -> None:
+            raise StoreUnavailable("the disk is full")
+
+        def refusing(_tx: Tx) -> None:
+            raise KeyError("bad")
+
+        self.assertEqual(self.database.trouble, "")
+        await self.assertFailure(self.database.run(broken), StoreUnavailable)
+        self.assertEqual(self.database.trouble, "the disk is full")
+        await self.assertFailure(self.database.run(refusing), KeyError)
+        await self.database.read(lambda tx: tx.now)
+        self.assertEqual(self.database.trouble, "the disk is full")
+        await self.database.run(lambda tx: tx.now)
+        self.assertEqual(self.database.trouble, "")
