@@ -17,7 +17,7 @@ from mailgateway.flows.health import AccountHealth
 from mailgateway.ids import AccountName
 from mailgateway.secrets import PasswordCommand, PasswordEnv, PasswordFile, TokenCommand
 from mailgateway.wire.sasl import BearerToken, Password
-from tests.daemons.world import IMAP_PORT, PASSWORD, SMTP_PORT, Network, Run, account, server
+from tests.daemons.world import IMAP_PORT, PASSWORD, SMTP_PORT, Network, Run, SlowDatabase, account, server
 from tests.fakes.database import ImmediateDatabase
 
 REFUSED = LoginRefused("[AUTHENTICATIONFAILED] wrong", code="535 5.7.8")
@@ -324,30 +324,6 @@ class HealthTests(SynchronousTestCase):
         row = self.stored()
         assert row is not None
         self.assertEqual((row.refusals, row.credential_digest), (1, "digest"))
-
-
-class SlowDatabase(ImmediateDatabase):
-    """A database whose transactions wait for the test, one after the other."""
-
-    slow = False
-    writes = 0
-
-    def run(self, work: Any) -> Any:
-        """Run ``work``, now or when it is let go."""
-        self.writes += 1
-        if not self.slow:
-            return super().run(work)
-        waiting: list[Deferred[None]] = self.__dict__.setdefault("waiting", [])
-        gate: Deferred[None] = Deferred()
-        waiting.append(gate)
-        run = super().run
-        return gate.addCallback(lambda _: run(work))
-
-    def let_go(self) -> None:
-        """Let everything that waits happen."""
-        waiting = self.__dict__.setdefault("waiting", [])
-        while waiting:
-            waiting.pop(0).callback(None)
 
 
 class ToTheEndTests(SynchronousTestCase):

@@ -6,10 +6,11 @@ reactor's clock moves the database's with it.  Nothing sleeps, and nothing leave
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import define, field
 from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionRefusedError as Refused
 from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
@@ -21,8 +22,11 @@ from mailgateway.daemons.tasks import Tasks
 from mailgateway.ids import AccountName
 from mailgateway.secrets import PasswordEnv
 from mailgateway.settings import Account, ServerSettings, Tls
+from mailgateway.store.database import Work
 from tests.fakes.database import ImmediateDatabase
 from tests.fakes.smtp_script import in_memory
+
+T = TypeVar("T")
 
 IMAP_PORT, SMTP_PORT = 143, 587
 PASSWORD = "correct-horse-7Qx9vw"
@@ -99,6 +103,30 @@ def account(**changes: Any) -> Account:
         "smtp": server(SMTP_PORT, "IMAP_PASSWORD"),
     }
     return Account(**values | changes)
+
+
+@define(eq=False)
+class SlowDatabase(ImmediateDatabase):
+    """A database whose transactions wait for the test when it is ``slow``."""
+
+    slow: bool = False
+    writes: int = 0
+    waiting: list[Deferred[None]] = field(factory=list)
+
+    def run(self, work: Work[T]) -> Deferred[T]:
+        """Run ``work``, now or when it is let go."""
+        self.writes += 1
+        if not self.slow:
+            return ImmediateDatabase.run(self, work)
+        gate: Deferred[None] = Deferred()
+        self.waiting.append(gate)
+        return gate.addCallback(lambda _: ImmediateDatabase.run(self, work))
+
+    def let_go(self) -> None:
+        """Let everything that waits happen, and wait no more."""
+        self.slow = False
+        while self.waiting:
+            self.waiting.pop(0).callback(None)
 
 
 @define(eq=False)

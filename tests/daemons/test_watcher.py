@@ -1,0 +1,268 @@
+"""Watching as a service: leases, restarts and stops; the machine itself has its own tests."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from mailgateway.daemons.watcher import (
+    LEASE_RENEWAL_SECONDS,
+    NO_FENCE,
+    STOP_SECONDS,
+    Watcher,
+    rest_seconds,
+)
+from mailgateway.domain.reconnect import FailureClass
+from mailgateway.errors import StoreUnavailable
+from mailgateway.flows import leases
+from mailgateway.flows.scan import Rules
+from mailgateway.ids import MachineId
+from tests.daemons.small_imap import Habits
+from tests.daemons.world import IMAP_PORT, KEY, Network, Run, SlowDatabase
+from tests.flows.inbound import OWN, TTL
+from tests.flows.outbound import IDENTITY, OutboundTestCase
+
+THROTTLED = b"* BYE too many connections from your IP address"
+
+
+class RestTests(SynchronousTestCase):
+    """How long a line rests."""
+
+    def test_without_an_interval_only_idle_is_renewed(self) -> None:
+        """An interval of 0 switches the safety scan off, and does not make a loop without rest."""
+        self.assertEqual(rest_seconds(0, 0.5), 540)
+
+    @given(st.integers(1, 86_400), st.floats(0, 1, exclude_max=True))
+    def test_never_longer_than_idle_lasts(self, interval: int, chance: float) -> None:
+        """Under the half hour after which servers log an idle client out, and spread around the interval."""
+        seconds = rest_seconds(interval, chance)
+        self.assertLessEqual(seconds, 570)
+        self.assertGreater(seconds, min(500, interval * 0.89))
+
+
+class WatcherTestCase(OutboundTestCase):
+    """A watcher, and a small server that it watches."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.network = Network()
+        self.habits = Habits()
+        self.network.servers[IMAP_PORT] = self.habits.server
+        self.database = SlowDatabase(self.gateway.database.engine)
+
+    def begin(self) -> Watcher:
+        """A new process that watches."""
+        run = Run(self.network, self.database)
+        self.now(run.load())
+        watcher = Watcher(
+            self.network,
+            self.database,
+            self.gateway.bell,
+            Rules(IDENTITY, OWN, TTL, KEY, header_threading=True),
+            run.logins,
+            "INBOX",
+            run.imap,
+            60,
+            lambda _: None,
+        )
+        watcher.startService()
+        self.later(0)
+        self.addCleanup(self.end, watcher)
+        self.health = run.imap
+        return watcher
+
+    def end(self, watcher: Watcher) -> None:
+        """Stop, and see that nothing is left."""
+        if watcher.running:
+            stopping = watcher.stopService()
+            self.later(0)
+            self.later(STOP_SECONDS)
+            self.successResultOf(stopping)
+
+    def later(self, seconds: float) -> None:
+        """Let time pass for everybody."""
+        self.database.advance(seconds=seconds)
+        self.network.advance(seconds)
+        self.network.settle()
+
+    @property
+    def state(self) -> str:
+        """What ``/health`` tells."""
+        return self.health.status.state
+
+    @property
+    def dialled(self) -> int:
+        """How many connections were attempted."""
+        return len(self.network.dialled)
+
+
+class OwnTests(WatcherTestCase):
+    """On a database of its own."""
+
+    def test_it_watches(self) -> None:
+        """From the start to IDLE without anybody's help."""
+        self.begin()
+        self.assertEqual(self.habits.verbs[-1], "IDLE")
+        self.assertEqual(self.state, "watching")
+
+    def test_it_looks_by_itself(self) -> None:
+        """A server that has gone deaf is found out."""
+        self.begin()
+        self.later(67)
+        self.assertEqual(self.habits.verbs.count("IDLE"), 2)
+
+    def test_a_stop_says_goodbye(self) -> None:
+        """Within the same second, when the server plays along."""
+        watcher = self.begin()
+        stopping = watcher.stopService()
+        self.network.settle()
+        self.successResultOf(stopping)
+        self.assertEqual(self.habits.verbs[-1], "LOGOUT")
+        self.assertEqual(self.network.getDelayedCalls(), [])
+
+    def test_a_stop_ends_in_time_though_the_server_hangs(self) -> None:
+        """Nobody's LOGOUT may hold up our end."""
+        self.habits.hangs_at = "LOGOUT"
+        watcher = self.begin()
+        stopping = watcher.stopService()
+        self.network.settle()
+        self.assertNoResult(stopping)
+        self.later(STOP_SECONDS)
+        self.successResultOf(stopping)
+        self.assertTrue(self.network.accepted[-1].gone)
+        self.assertEqual(self.network.getDelayedCalls(), [])
+
+    def test_a_stop_in_every_phase(self) -> None:
+        """Wherever the dialogue stands, all of it ends, and no fault of ours is logged."""
+        for verb in ("AUTHENTICATE", "SELECT", "IDLE"):
+            self.habits.hangs_at = verb
+            watcher = self.begin()
+            self.assertEqual(self.habits.verbs[-1], verb)
+            self.end(watcher)
+            self.assertTrue(self.network.accepted[-1].gone, verb)
+            self.assertEqual(self.network.getDelayedCalls(), [], verb)
+        self.assertEqual(self.flushLoggedErrors(), [])
+
+    def test_a_stop_while_rows_are_written(self) -> None:
+        """The line is given up while the database works: its late success starts nothing any more."""
+        self.database.slow = True
+        watcher = self.begin()
+        self.assertEqual(self.habits.verbs, ["AUTHENTICATE"])
+        stopping = watcher.stopService()
+        self.network.settle()
+        self.database.let_go()
+        self.later(STOP_SECONDS)
+        self.successResultOf(stopping)
+        self.assertNotIn("IDLE", self.habits.verbs)
+        self.assertEqual(self.flushLoggedErrors(), [])
+
+    def test_a_restart_honours_a_throttle(self) -> None:
+        """A service manager that restarts us cannot make us hammer."""
+        self.habits.greeting = THROTTLED
+        self.end(self.begin())
+        self.assertEqual(self.dialled, 1)
+        for _ in range(3):
+            watcher = self.begin()
+            self.later(10)
+            self.end(watcher)
+        self.assertEqual(self.dialled, 1)
+        self.habits.greeting = Habits().greeting
+        self.begin()
+        self.later(61)
+        self.assertEqual((self.dialled, self.state), (2, "watching"))
+
+    def test_a_restart_remembers_how_often_it_failed(self) -> None:
+        """The next pause is twice as long as the last one was."""
+        self.habits.greeting = THROTTLED
+        self.end(self.begin())
+        self.begin()
+        self.later(67)
+        self.assertEqual(self.dialled, 2)
+        self.assertEqual(self.health.remembered_failure, (FailureClass.THROTTLE, 2))
+        self.later(100)
+        self.assertEqual(self.dialled, 2)
+
+    def test_a_refused_password_over_restarts(self) -> None:
+        """Two logins, however often the service is started."""
+        self.habits.login = b"NO [AUTHENTICATIONFAILED] wrong"
+        for _ in range(4):
+            self.end(self.begin())
+        self.assertEqual(self.habits.verbs.count("AUTHENTICATE"), 1)
+        self.begin()
+        self.later(601)
+        self.assertEqual(self.habits.verbs.count("AUTHENTICATE"), 2)
+        self.later(86_400)
+        self.assertEqual(self.habits.verbs.count("AUTHENTICATE"), 2)
+        self.assertEqual(self.state, "refused")
+
+
+class SharedTests(WatcherTestCase):
+    """On a database that several gateways share."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.database.shared = True
+
+    def steal(self) -> None:
+        """Another machine takes the lease when it has run out."""
+        self.database.advance(seconds=21)
+        taken = leases.acquire(self.database, "folder:main/INBOX", MachineId("machine-two"), seconds=1_000)
+        self.assertIsNotNone(self.now(taken))
+
+    def test_only_the_holder_watches(self) -> None:
+        """The others stand by, and ask again until the lease is free."""
+        other = self.now(leases.acquire(self.database, "folder:main/INBOX", MachineId("machine-two")))
+        self.begin()
+        self.assertEqual((self.state, self.dialled), ("standby", 0))
+        assert other is not None
+        self.now(leases.release(self.database, other))
+        self.later(LEASE_RENEWAL_SECONDS)
+        self.assertEqual((self.state, self.dialled), ("watching", 1))
+
+    def test_who_has_lost_the_lease_lets_go(self) -> None:
+        """The connection ends, and whatever is still filed is refused."""
+        watcher = self.begin()
+        self.assertNotIn(watcher._fence(), {None, NO_FENCE})
+        self.steal()
+        self.later(LEASE_RENEWAL_SECONDS)
+        self.assertEqual(self.state, "standby")
+        self.assertTrue(self.network.accepted[-1].gone)
+        self.assertEqual(watcher._fence(), NO_FENCE)
+
+    def test_a_stop_gives_the_lease_back(self) -> None:
+        """Another gateway goes on at once."""
+        self.end(self.begin())
+        taken = leases.acquire(self.database, "folder:main/INBOX", MachineId("machine-two"))
+        self.assertIsNotNone(self.now(taken))
+
+    def test_a_stop_without_a_database(self) -> None:
+        """The lease ends by time; the stop does not fail for it."""
+        watcher = self.begin()
+        stopping = watcher.stopService()
+        self.database.failures = [StoreUnavailable("gone")]
+        self.network.settle()
+        self.successResultOf(stopping)
+
+    def test_keeping_the_lease_does_not_cut_a_pause_short(self) -> None:
+        """It is renewed every few seconds; the server that asked for patience must not feel it."""
+        self.habits.greeting = THROTTLED
+        self.begin()
+        for _ in range(8):
+            self.later(LEASE_RENEWAL_SECONDS)
+        self.assertEqual(self.dialled, 1)
+
+    def test_a_restart_honours_a_throttle(self) -> None:
+        """With a lease, too."""
+        self.habits.greeting = THROTTLED
+        self.end(self.begin())
+        self.begin()
+        self.later(LEASE_RENEWAL_SECONDS)
+        self.assertEqual(self.dialled, 1)
+
+    def test_a_database_that_comes_back(self) -> None:
+        """Without it nobody knows who may watch: let go, and begin again."""
+        self.begin()
+        self.database.failures = [StoreUnavailable("gone")]
+        self.later(LEASE_RENEWAL_SECONDS)
+        self.assertEqual(self.state, "standby")
+        self.later(LEASE_RENEWAL_SECONDS)
+        self.assertEqual(self.state, "watching")
