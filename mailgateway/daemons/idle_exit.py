@@ -5,7 +5,7 @@ next start, from the cursor.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from attrs import define, field
@@ -14,6 +14,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
+from mailgateway.daemons.health import utc_now
 from mailgateway.daemons.tasks import Tasks
 from mailgateway.domain.identity import Identity
 from mailgateway.errors import StoreError
@@ -32,6 +33,7 @@ class IdleExit(Service):
     attended: Callable[[], bool]
     """Whether somebody is connected who counts without pinging."""
     leave: Callable[[], None]
+    now: Callable[[], datetime] = utc_now
     _tasks: Tasks = field(factory=Tasks, init=False)
     _timer: IDelayedCall | None = field(default=None, init=False)
     _since: datetime = field(init=False)
@@ -40,7 +42,7 @@ class IdleExit(Service):
     def startService(self) -> None:
         """Begin to count from now."""
         Service.startService(self)
-        self._since = datetime.now(UTC)
+        self._since = self.now()
         self._look_again(self.seconds)
 
     def stopService(self) -> Deferred[None]:
@@ -56,7 +58,7 @@ class IdleExit(Service):
         )
 
     async def _look(self) -> None:
-        now = datetime.now(UTC)
+        now = self.now()
         if self.attended():
             self._since = now
         try:

@@ -88,11 +88,12 @@ def _bind_tcp(host: str, port: int) -> socket.socket:
 
 def _bind_unix(path: Path, group: str) -> socket.socket:
     """Bind a unix socket; one that a crash left behind is replaced, one that answers is not."""
+    left_behind = path.is_socket()
+    if left_behind and _answers(path):
+        raise PortTaken(f"the socket {path} is used by another program; set another daemon.socket")
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        if path.is_socket():
-            if _answers(path):
-                raise PortTaken(f"the socket {path} is used by another program; set another daemon.socket")
+        if left_behind:
             path.unlink()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         before = os.umask(0o177)

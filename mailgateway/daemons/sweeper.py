@@ -81,11 +81,12 @@ class Sweeper(Service):
         seconds = SWEEP_SECONDS
         try:
             seconds = await work()
-        except StoreError as error:
+        except (StoreError, OSError) as error:
             self._log.warn("{what}: {error}", what=what, error=str(error))
-        known = self._timers.get(what)
-        if self.running and not (known is not None and known.active()):
-            self._timers[what] = self.reactor.callLater(seconds, self._start, what, work)
+        finally:  # a fault of ours is logged by whoever runs this, and ends nothing for good
+            known = self._timers.get(what)
+            if self.running and not (known is not None and known.active()):
+                self._timers[what] = self.reactor.callLater(seconds, self._start, what, work)
 
     async def _sweep(self) -> float:
         await outbox.recover(self.database, self.bell, self.identity)
@@ -121,6 +122,8 @@ def process_is_alive(pid: int, started_at: float | None) -> bool:
     try:
         fields = (proc / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()
     except (OSError, IndexError):
+        return False
+    if fields[0] == "Z":  # it has ended, and its parent has not asked for it yet
         return False
     since_boot = float(fields[19]) / os.sysconf("SC_CLK_TCK")
     return started_at is None or abs(booted + since_boot - started_at) <= START_TOLERANCE_SECONDS
