@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from attrs import frozen
 
 from mailgateway.flows.bell import Bell, Event, EventKind
+from mailgateway.flows.leases import check_folder
 from mailgateway.ids import AccountName
 from mailgateway.store import cursors, envelopes, flagging, sources
 from mailgateway.store.cursors import Cursor
@@ -79,15 +80,18 @@ async def open_folder(
     *,
     route_ttl: timedelta,
     prime: bool = False,
+    fence: int | None = None,
 ) -> FirstLook | Continue | Renumbered:
     """Decide where to read on; remembers a first look.
 
     ``uid_validity`` 0 means that the server does not tell; that never counts as a change.  ``uid_next`` is
     the UID that the next mail will get.  With ``prime``, a cursor from whose folder nothing was ever filed
-    is moved to now (``FirstLook``).
+    is moved to now (``FirstLook``).  ``fence`` is that of the folder's lease, where there is one; raises
+    ``StaleWrite`` when another gateway has taken it: what this one knows of the numbers is old.
     """
 
     def work(tx: Tx) -> FirstLook | Continue | Renumbered:
+        check_folder(tx, account, folder, fence)
         newest = max(0, uid_next - 1)
         cursor = cursors.find(tx, account, folder)
         if cursor is None or (prime and not sources.any_filed(tx, account, folder)):
@@ -118,13 +122,16 @@ async def finish_renumbering(
     folder: str,
     uid_validity: int,
     through: int,
+    *,
+    fence: int | None = None,
 ) -> int:
     """Everything up to UID ``through`` was received under the new numbers: drop what was not found again.
 
-    Returns how many envelopes were dropped as ``renumbered``.
+    Returns how many envelopes were dropped as ``renumbered``.  Raises ``StaleWrite`` as ``open_folder``.
     """
 
     def work(tx: Tx) -> int:
+        check_folder(tx, account, folder, fence)
         cursor = cursors.find(tx, account, folder)
         numbering = space(cursor, uid_validity)
         dropped = envelopes.drop_other(tx, account, folder, numbering)

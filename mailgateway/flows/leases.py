@@ -2,12 +2,13 @@
 
 from datetime import timedelta
 
-from mailgateway.ids import MachineId
+from mailgateway.errors import StaleWrite
+from mailgateway.ids import AccountName, MachineId
 from mailgateway.store import leases
 from mailgateway.store.database import Database, Tx
 from mailgateway.store.leases import Lease
 
-__all__ = ["Lease", "acquire", "release", "renew"]
+__all__ = ["Lease", "acquire", "check_folder", "folder_resource", "release", "renew"]
 
 SECONDS = 20
 """Life of a lease; its holder renews it every 7 s."""
@@ -45,3 +46,19 @@ async def release(database: Database, lease: Lease) -> None:
         leases.give_back(tx, lease)
 
     await database.run(work)
+
+
+def folder_resource(account: AccountName, folder: str) -> str:
+    """The name under which the watching of a folder is leased."""
+    return f"folder:{account}/{folder}"
+
+
+def check_folder(tx: Tx, account: AccountName, folder: str, fence: int | None) -> None:
+    """Raise ``StaleWrite`` when another machine, or another run of this one, watches the folder by now.
+
+    Whoever slept through the end of its lease (a suspended machine, a stopped process) believes what it knew
+    of the folder before; nothing of that may be written.  ``fence`` ``None``: the folder is not leased.
+    """
+    resource = folder_resource(account, folder)
+    if fence is not None and leases.fence(tx, resource) != fence:
+        raise StaleWrite(f"the lease of {resource} was taken by another gateway")

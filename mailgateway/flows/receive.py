@@ -19,15 +19,15 @@ from mailgateway.domain.envelope import Envelope, Source
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.judge import Judged
 from mailgateway.domain.question import Answered
-from mailgateway.errors import StaleWrite
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.folders import advance, renumbering, space
+from mailgateway.flows.leases import check_folder
 from mailgateway.flows.resolve import resolve
 from mailgateway.flows.sort import Deliver, Mail, Rules, Turned, sender_and_subject, sort
 from mailgateway.ids import AccountName, EnvelopeId, envelope_id_of_mail
 from mailgateway.mail.own import Own
 from mailgateway.mail.verdict import Verdict
-from mailgateway.store import attachments, cursors, envelopes, fates, flagging, leases, questions, sources
+from mailgateway.store import attachments, cursors, envelopes, fates, flagging, questions, sources
 from mailgateway.store.cursors import Cursor
 from mailgateway.store.database import Database, Tx
 from mailgateway.store.fates import Fate
@@ -87,11 +87,6 @@ class Window:
     through: int
     fence: int | None
 
-    @property
-    def resource(self) -> str:
-        """The name of the folder's lease."""
-        return folder_resource(self.account, self.folder)
-
 
 @frozen
 class Received:
@@ -100,11 +95,6 @@ class Received:
     routed: int = 0
     refused: Mapping[str, int] = Factory(dict)
     envelopes: tuple[EnvelopeId, ...] = ()
-
-
-def folder_resource(account: AccountName, folder: str) -> str:
-    """The name under which the watching of a folder is leased."""
-    return f"folder:{account}/{folder}"
 
 
 async def receive(
@@ -162,8 +152,7 @@ class _Filing:
     @classmethod
     def begin(cls, tx: Tx, rules: Rules, window: Window, mails: Sequence[Examined]) -> "_Filing":
         """Check that the folder is still ours, and look up what is known of these mails."""
-        if window.fence is not None and leases.fence(tx, window.resource) != window.fence:
-            raise StaleWrite(f"the lease of {window.resource} was taken by another machine")
+        check_folder(tx, window.account, window.folder, window.fence)
         cursor = cursors.find(tx, window.account, window.folder)
         numbering = space(cursor, window.uid_validity)
         uids = [mail.uid for mail in mails]

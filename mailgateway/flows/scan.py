@@ -97,7 +97,7 @@ class Scanner:
         connection fails and ``StoreError`` when the database does; what was filed until then stays filed.
         """
         tally = _Tally()
-        look = await self._look(mailbox)
+        look = await self._look(mailbox, fence)
         try:
             match look:
                 case FirstLook(uid):
@@ -110,7 +110,7 @@ class Scanner:
             return tally.result(stopped_at=stuck.uid)
         return tally.result()
 
-    async def _look(self, mailbox: Mailbox) -> FirstLook | Continue | Renumbered:
+    async def _look(self, mailbox: Mailbox, fence: int | None) -> FirstLook | Continue | Renumbered:
         """Where to read on; the table is asked once for each connection, and after every trouble."""
         reached, self._reached = self._reached, None
         priming, self.priming = self.priming, False
@@ -124,6 +124,7 @@ class Scanner:
             mailbox.uid_next,
             route_ttl=self.rules.route_ttl,
             prime=priming,
+            fence=fence,
         )
 
     async def _forward(self, mailbox: Mailbox, fence: int | None, cursor: int, tally: "_Tally") -> int:
@@ -146,7 +147,13 @@ class Scanner:
         for first, last in _runs(uids):
             await self._window(mailbox, fence, first, last, tally)
         await finish_renumbering(
-            self.database, self.bell, mailbox.account, mailbox.folder, mailbox.uid_validity, through
+            self.database,
+            self.bell,
+            mailbox.account,
+            mailbox.folder,
+            mailbox.uid_validity,
+            through,
+            fence=fence,
         )
 
     async def _window(

@@ -99,6 +99,7 @@ class InboundTestCase(OutboundTestCase):
                 self.folder.uid_validity,
                 self.folder.uid_next,
                 route_ttl=TTL,
+                fence=self.fence,
                 **options,
             )
         )
@@ -160,6 +161,7 @@ class InboundTestCase(OutboundTestCase):
                 INBOX,
                 self.folder.uid_validity,
                 self.folder.uid_next - 1,
+                fence=self.fence,
             )
         )
 

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailgateway.domain.delivery import DeliveryState
-from mailgateway.flows import flag
+from mailgateway.flows import flag, leases
 from mailgateway.flows.deliver import Target
 from mailgateway.flows.folders import Continue, FirstLook, Renumbered, cursor
 from mailgateway.store import envelopes
 from tests.flows.inbound import INBOX, TTL, Folder, InboundTestCase, letter
-from tests.flows.outbound import ACCOUNT
+from tests.flows.outbound import ACCOUNT, IDENTITY
 
 
 class OpenTests(InboundTestCase):
@@ -25,6 +25,20 @@ class OpenTests(InboundTestCase):
         self.assertEqual(self.cursor(), (7, 41))
         self.folder.uid_next = 50
         self.assertEqual(self.open(), Continue(41))
+
+    def test_a_stale_holder_opens_and_finishes_nothing(self) -> None:
+        """Whoever slept while another read on must not take his old numbers for the server's new ones."""
+        self.open()
+        self.receive(self.reply("one"))
+        resource = leases.folder_resource(ACCOUNT, INBOX)
+        mine = self.now(leases.acquire(self.gateway.database, resource, IDENTITY.machine_id))
+        assert mine is not None
+        self.fence = mine.fence - 1
+        self.folder.uid_next = 1
+        for late in (self.open, self.finish):
+            refused = self.assertRaises(self.failureException, late)
+            self.assertIn("StaleWrite", str(refused))
+        self.assertEqual(self.cursor(), (7, 1))
 
     def test_an_empty_folder(self) -> None:
         """UIDs begin at 1."""

@@ -15,7 +15,7 @@ from mailgateway.errors import StaleWrite, StoreUnavailable
 from mailgateway.flows import fates as fates_flow
 from mailgateway.flows import leases, mode, sessions
 from mailgateway.flows.bell import EventKind
-from mailgateway.flows.receive import NOTICES, Window, folder_resource
+from mailgateway.flows.receive import NOTICES
 from mailgateway.flows.sessions import Ping
 from mailgateway.ids import (
     InstanceId,
@@ -381,8 +381,7 @@ class OnceTests(InboundTestCase):
 
     def test_a_stale_holder_files_nothing(self) -> None:
         """Whoever has lost the folder to another machine is refused with all he brings."""
-        resource = folder_resource(ACCOUNT, INBOX)
-        self.assertEqual(Window(ACCOUNT, INBOX, 7, 1, None).resource, resource)
+        resource = leases.folder_resource(ACCOUNT, INBOX)
         database = self.gateway.database
         mine = self.now(leases.acquire(database, resource, IDENTITY.machine_id))
         assert mine is not None
