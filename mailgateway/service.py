@@ -48,6 +48,7 @@ from mailgateway.ids import machine_digest
 from mailgateway.mail.own import Own
 from mailgateway.settings import Settings, load
 from mailgateway.store.direct import DirectDatabase
+from mailgateway.store.faults import transact_of
 from mailgateway.store.threaded import ThreadedDatabase
 from mailgateway.store.upgrade import open_engine, upgrade
 
@@ -114,12 +115,13 @@ def make_service(options: Options) -> IService:
         Deferred.fromCoroutine(
             introduce(DirectDatabase(engine), identity.machine_id, identity.name)
         ).addErrback(lambda failure: failure.raiseException())
+        database = ThreadedDatabase(reactor, engine, transact=transact_of(os.environ))
     except ConfigError as error:
         _leave(2, *(str(problem) for problem in error.problems))
     except StoreError as error:
         _leave(1, str(error))
     engine.dispose()  # what was opened so far must not live on in a child of twistd
-    return Gateway(reactor, settings, keys, identity, ThreadedDatabase(reactor, engine), listening, lock)
+    return Gateway(reactor, settings, keys, identity, database, listening, lock)
 
 
 makeService = make_service  # noqa: N816 (Twisted's name)
@@ -343,7 +345,12 @@ class Gateway(MultiService):
     def warnings(self) -> Sequence[str]:
         """What the operator should know."""
         troubles = [account.trouble for account in self._accounts]
-        return [*self.settings.warnings, *(trouble for trouble in troubles if trouble)]
+        return [*self.settings.warnings, *(trouble for trouble in (self.store_trouble, *troubles) if trouble)]
+
+    @property
+    def store_trouble(self) -> str:
+        """What keeps the database from being used."""
+        return self.database.trouble
 
     def accounts(self) -> Sequence[AccountStatus]:
         """Every watched account."""

@@ -18,6 +18,11 @@ ADVICE = {
     "backing off": "The mail server cannot be reached now; mailgateway tries again by itself.",
 }
 
+STORE = (
+    "The database cannot be used now (a full disk, a lock, a server that is down). Nothing is lost: mail "
+    "waits on its server, and mailgateway goes on by itself when the database is well again."
+)
+
 
 @click.command("status")
 @shared
@@ -56,7 +61,7 @@ def status_lines(health: Health, tags: Sequence[str], where: str, now: datetime)
     if held:
         pairs.append(("Elsewhere", f"{counted(held, 'reply is', 'replies are')} for other devices"))
     accounts = health.get("accounts", [])
-    advice = []
+    advice = [STORE] if health["status"] == "store_unavailable" else []
     for number, account in enumerate(accounts):
         name = tags[0] if len(tags) == len(accounts) == 1 else str(number + 1)
         pairs.append((f"Account {name}", _account(account, now)))

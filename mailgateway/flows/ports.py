@@ -123,6 +123,10 @@ class ProcessControl(Protocol):
     def warnings(self) -> Sequence[str]:
         """What the operator should know; shown by ``status`` to holders of a key only."""
 
+    @property
+    def store_trouble(self) -> str:
+        """What kept the database from being used when it was last tried; ``""``: nothing."""
+
     def accounts(self) -> Sequence[AccountStatus]:
         """Every watched account."""
 

@@ -14,7 +14,9 @@ from attrs import define, field
 from twisted.internet.defer import CancelledError, Deferred
 
 from mailgateway.domain.identity import Identity
+from mailgateway.domain.mode import Mode
 from mailgateway.flows.bell import Bell, Event, EventKind
+from mailgateway.flows.counts import Counts
 from mailgateway.flows.ports import Database, ProcessControl
 from mailgateway.flows.submit import Sender
 from mailgateway.flows.waiting import Timers
@@ -64,6 +66,8 @@ class Doors:
     started: str = field(init=False)
     """Names this run of the service in ids of events: their numbers begin anew with it."""
     closed: bool = field(default=False, init=False)
+    last_read: tuple[Counts, Mode] = field(default=(Counts(), Mode.ON), init=False)
+    """What health showed when the database could last be read."""
     _tidied: bool = field(default=False, init=False)
     _sites: list[LimitedSite] = field(factory=list, init=False)
     _held: set[Deferred[Any]] = field(factory=set, init=False)

@@ -1,11 +1,11 @@
 """The service itself: health, settings, mail that came in, metrics, and its end."""
 
 from mailgateway import __version__
-from mailgateway.errors import Refusal
+from mailgateway.errors import Refusal, StoreUnavailable
 from mailgateway.flows import mode as modes
 from mailgateway.flows.counts import counts
 from mailgateway.flows.fates import fates
-from mailgateway.flows.ports import AccountStatus
+from mailgateway.flows.ports import AccountStatus, ProcessControl
 from mailgateway.http import shapes_of
 from mailgateway.http.doors import Doors
 from mailgateway.http.guards import API_VERSION, is_local
@@ -17,19 +17,26 @@ CAPABILITIES = ("attachments", "decisions", "events", "notifications", "settle")
 
 MOST_FATES = 1_000
 
-WELL = frozenset({"connecting", "watching", "polling"})
+WELL = frozenset({"connecting", "watching", "polling", "standby"})
 
 
 async def health(doors: Doors, call: Call) -> Reply:
-    """Tell how the service is, without an address, a name or a word of anybody."""
+    """Tell how the service is, without an address, a name or a word of anybody.
+
+    While the database cannot be read, the numbers and the mode are the last that were known.
+    """
     asked = call.query(HealthQuery)
-    numbers = await counts(doors.database, doors.identity)
-    mode = await modes.current(doors.database, doors.identity)
+    try:
+        numbers = await counts(doors.database, doors.identity)
+        mode = await modes.current(doors.database, doors.identity)
+        doors.last_read = numbers, mode
+    except StoreUnavailable:
+        numbers, mode = doors.last_read
     accounts = tuple(doors.control.accounts())
     scan = doors.control.last_scan()
     return Reply(
         Health(
-            status="ok" if all(_well(account) for account in accounts) else "degraded",
+            status=_status(doors.control),
             version=__version__,
             api_version=API_VERSION,
             capabilities=CAPABILITIES,
@@ -49,8 +56,15 @@ async def health(doors: Doors, call: Call) -> Reply:
     )
 
 
+def _status(control: ProcessControl) -> str:
+    if control.store_trouble:
+        return "store_unavailable"
+    return "ok" if all(_well(account) for account in control.accounts()) else "degraded"
+
+
 def _well(account: AccountStatus) -> bool:
-    return account.state in WELL
+    """Whether it works, and is not just trying again after a failure."""
+    return account.state in WELL and not account.failure
 
 
 async def inbound(doors: Doors, call: Call) -> Reply:

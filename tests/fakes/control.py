@@ -18,6 +18,7 @@ class FakeControl:
     scan: ScanSummary | None = None
     warning: str = ""
     events: list[str] = field(factory=list)
+    store_trouble: str = ""
 
     @property
     def loaded_at(self) -> datetime:
