@@ -91,8 +91,8 @@ class OpenTests(InboundTestCase):
         self.assertIsNone(self.now(cursor(self.gateway.database, ACCOUNT, "Archive")))
 
 
-class RenumberingTests(InboundTestCase):
-    """The server numbers the folder anew."""
+class RenumberingTestCase(InboundTestCase):
+    """Four replies wait, and the server numbers the folder anew."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -107,6 +107,10 @@ class RenumberingTests(InboundTestCase):
         old = self.folder
         self.folder = Folder(uid_validity=uid_validity, uid_next=first)
         self.folder.put(*(old.mails[uid] for uid in keep))
+
+
+class RenumberingTests(RenumberingTestCase):
+    """What becomes of what waited, was claimed, was acked."""
 
     def state(self, words: str) -> DeliveryState:
         """Where the envelope of these words stands."""
@@ -267,6 +271,10 @@ class RenumberingTests(InboundTestCase):
         self.assertEqual(self.scan(), 2)
         self.assertEqual(self.words(), ["answer 0", "answer 1"])
         self.assertEqual(self.cursor(), (7, 2))
+
+
+class HistoryTests(RenumberingTestCase):
+    """Renumberings in any order with everything else."""
 
     def test_any_history(self) -> None:
         """Through any renumberings nothing is acked twice and nothing that is in the folder is lost."""

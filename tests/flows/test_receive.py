@@ -394,6 +394,10 @@ class OnceTests(InboundTestCase):
         self.assertEqual(self.words(), ["in time"])
         self.assertEqual(self.cursor(), (7, 1))
 
+
+class WindowTests(InboundTestCase):
+    """However a folder is cut into windows."""
+
     def test_windows_may_be_cut_and_repeated_at_will(self) -> None:
         """However the mails are spread over windows, and whichever are repeated, each arrives once."""
         mails = [self.reply(f"answer {n}") for n in range(6)]
