@@ -9,7 +9,7 @@ new place.  A stranger's mail leaves no row.
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import assert_never
 
 from attrs import Factory, define, evolve, field, frozen
@@ -105,7 +105,6 @@ async def receive(
     mails: Sequence[Examined],
     own: Own,
     *,
-    route_ttl: timedelta,  # noqa: ARG001 (part of the contract: filing depends on nothing but the rows' own times)
     token_key: str | None = None,
     header_threading: bool = True,
 ) -> Received:

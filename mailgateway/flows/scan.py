@@ -209,7 +209,6 @@ class Scanner:
             Window(mailbox.account, mailbox.folder, mailbox.uid_validity, through, fence),
             mails,
             self.rules.own,
-            route_ttl=self.rules.route_ttl,
             token_key=self.rules.token_key,
             header_threading=self.rules.header_threading,
         )

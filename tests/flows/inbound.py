@@ -131,7 +131,6 @@ class InboundTestCase(OutboundTestCase):
             window,
             mails,
             self.own,
-            route_ttl=TTL,
             **options,
         )
 
