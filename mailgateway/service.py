@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from attrs import define, evolve, field
-from twisted.application.service import IService, MultiService
-from twisted.internet.defer import Deferred, DeferredLock, gatherResults
+from twisted.application.service import IService, MultiService, Service
+from twisted.internet.defer import CancelledError, Deferred, DeferredList, DeferredLock, maybeDeferred
+from twisted.internet.defer import TimeoutError as DeadlinePassed
 from twisted.logger import Logger
 from twisted.python import usage
 
@@ -30,30 +31,30 @@ from mailgateway.daemons.accounts import AccountService, ScanBoard
 from mailgateway.daemons.idle_exit import IdleExit
 from mailgateway.daemons.instance_lock import InstanceLock, take_lock
 from mailgateway.daemons.listening import Listening, PortTaken, bind
+from mailgateway.daemons.rules import rules_of, sending_as
 from mailgateway.daemons.service_manager import Watchdog, notify
 from mailgateway.daemons.sweeper import Sweeper
-from mailgateway.daemons.tasks import Tasks
 from mailgateway.domain.identity import Identity
 from mailgateway.errors import ConfigError, Refusal, StoreError
 from mailgateway.flows import settle
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.ports import AccountStatus, Reloaded, ScanSummary
-from mailgateway.flows.scan import Rules
 from mailgateway.flows.start import introduce
-from mailgateway.flows.submit import Sender as SendingAs
 from mailgateway.http.api import make_site
 from mailgateway.http.doors import Doors
 from mailgateway.http.keys import Keys, read_keys
 from mailgateway.ids import machine_digest
-from mailgateway.mail.own import Own
 from mailgateway.settings import Settings, load
 from mailgateway.store.direct import DirectDatabase
 from mailgateway.store.faults import transact_of
 from mailgateway.store.threaded import ThreadedDatabase
 from mailgateway.store.upgrade import open_engine, upgrade
 
-STOP_SECONDS = 9.0
-"""A stop that has not ended by itself after so long is ended."""
+STOP_SECONDS = 8.0
+"""A part that has not let go by itself after so long is left alone."""
+
+CLOSE_SECONDS = 1.5
+"""How long the end waits for a transaction that goes on."""
 
 WINNER_SECONDS = 15.0
 """How long a newcomer waits for the holder of the lock to become healthy."""
@@ -99,14 +100,14 @@ def make_service(options: Options) -> IService:
         keys = read_keys(settings)
         lock = take_lock(state_dir, settings.daemon.port)
         if not isinstance(lock, InstanceLock):
-            _yield_to(settings, keys, lock.port)
+            _yield_to(settings, lock.port)
         identity = identity_of(settings)
     except ConfigError as error:
         _leave(2, *(str(problem) for problem in error.problems))
     try:
         listening = bind(settings.daemon, os.environ)
     except PortTaken as taken:
-        if _is_ours(settings, settings.daemon.port):
+        if _is_ours(settings):
             _leave(0)
         _leave(1, taken.sentence)
     try:
@@ -139,13 +140,12 @@ def _database_of(settings: Settings) -> str | Path:
     return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else url
 
 
-def _yield_to(settings: Settings, keys: Keys, port: int) -> NoReturn:
+def _yield_to(settings: Settings, port: int) -> NoReturn:
     """Another process holds the lock: leave quietly when it is our healthy service, else say so."""
-    del keys
     if port == settings.daemon.port:
         until = time.monotonic() + WINNER_SECONDS
         while time.monotonic() < until:
-            if _is_ours(settings, port):
+            if _is_ours(settings):
                 _leave(0)
             time.sleep(0.1)  # before the reactor runs, there is nothing else to do
     where = f"on port {port}" if port else "somewhere else"
@@ -154,11 +154,12 @@ def _yield_to(settings: Settings, keys: Keys, port: int) -> NoReturn:
     )
 
 
-def _is_ours(settings: Settings, port: int) -> bool:
-    """Whether a mailgateway with our key answers on this port."""
-    base = Base(host=settings.daemon.host, port=port)
+def _is_ours(settings: Settings) -> bool:
+    """Whether a mailgateway with our key answers where the settings say."""
+    daemon = settings.daemon
+    base = Base(host=daemon.host, port=daemon.port) if daemon.port else Base(socket=daemon.socket)
     try:
-        with Client(base, settings.daemon.state_dir / "secret.key", timeout=2.0) as client:
+        with Client(base, daemon.state_dir / "secret.key", timeout=2.0) as client:
             client.prove()
     except (ServiceUnreachable, WrongService):
         return False
@@ -169,51 +170,6 @@ def identity_of(settings: Settings) -> Identity:
     """Who we are: the machine's id is kept in the state directory, its name may change."""
     machine = secrets.machine_id(settings.daemon.state_dir)
     return Identity(machine, settings.device.name, machine_digest(machine))
-
-
-def own_of(settings: Settings, identity: Identity) -> Own:
-    """What the reading of mail needs to know of us."""
-    security = settings.security
-    accounts = settings.accounts.values()
-    return Own(
-        addresses=[account.address for account in accounts],
-        names=[account.from_name for account in accounts],
-        allowed=settings.people.allowed,
-        accepted_tags=security.accepted_tags,
-        instances=[identity.instance],
-        plus_addresses={account.address: account.plus_address for account in accounts},
-        authentication=security.authentication.value,
-        single_mailbox_proof=security.single_mailbox_proof.value,
-        trusted_authserv_ids=security.trusted_authserv_ids,
-        results_below_received=security.results_below_received,
-        alignment=security.alignment.value,
-    )
-
-
-def sending_as(settings: Settings) -> SendingAs:
-    """The account that mail of ours leaves from, and what the settings say about sending."""
-    account = settings.sending
-    return SendingAs(
-        account=account.tag,
-        address=account.address,
-        from_name=account.from_name,
-        domain=account.domain,
-        tag=settings.security.tag,
-        recipient=settings.people.notify,
-        budget_per_minute=settings.notify.budget_per_minute,
-        route_ttl=timedelta(hours=settings.security.route_ttl_hours),
-    )
-
-
-def rules_of(settings: Settings, keys: Keys, identity: Identity) -> Rules:
-    """What a scan goes by."""
-    return Rules(
-        identity=identity,
-        own=own_of(settings, identity),
-        route_ttl=timedelta(hours=settings.security.route_ttl_hours),
-        token_key=keys.session,
-        header_threading=settings.security.header_threading,
-    )
 
 
 @define(eq=False)
@@ -230,7 +186,6 @@ class Gateway(MultiService):
     loaded_at: datetime = field(factory=lambda: datetime.now(UTC), init=False)
     _bell: Bell = field(factory=Bell, init=False)
     _board: ScanBoard = field(factory=ScanBoard, init=False)
-    _tasks: Tasks = field(factory=Tasks, init=False)
     _reloading: DeferredLock = field(factory=DeferredLock, init=False)
     _doors: Doors = field(init=False)
     _accounts: list[AccountService] = field(factory=list, init=False)
@@ -259,24 +214,13 @@ class Gateway(MultiService):
         self.listening.open(self.reactor, lambda: make_site(self._doors))
         for part in self._parts():
             part.setServiceParent(self)
-        self._begin_accounts()
+        self._adopt()
         MultiService.startService(self)
         self.reactor.callWhenRunning(self._running)
 
     def _parts(self) -> Sequence[IService]:
-        """What runs beside the accounts, whatever they are."""
-        parts: list[Any] = [
-            Sweeper(
-                self.reactor,
-                self.database,
-                self._bell,
-                self.identity,
-                self.settings.retention.bodies_days,
-                timedelta(hours=self.settings.security.route_ttl_hours),
-                self._submit_settled,
-            ),
-            Watchdog(self.reactor, os.environ),
-        ]
+        """What a reload leaves alone."""
+        parts: list[Any] = [Watchdog(self.reactor, os.environ)]
         if self.settings.daemon.idle_exit_seconds:
             parts.append(
                 IdleExit(
@@ -290,9 +234,9 @@ class Gateway(MultiService):
             )
         return parts
 
-    def _begin_accounts(self) -> None:
-        """Make the accounts of the settings; they run as soon as this service does."""
-        rules = rules_of(self.settings, self.keys, self.identity)
+    def _adopt(self) -> None:
+        """Make what depends on the settings; it runs as soon as this service does."""
+        rules = rules_of(self.settings, self.keys.session, self.identity)
         self._accounts = [
             AccountService(
                 self.reactor,
@@ -307,7 +251,16 @@ class Gateway(MultiService):
             )
             for account in self.settings.watched
         ]
-        self._adopted = tuple(self._accounts)
+        sweeper = Sweeper(
+            self.reactor,
+            self.database,
+            self._bell,
+            self.identity,
+            self.settings.retention.bodies_days,
+            timedelta(hours=self.settings.security.route_ttl_hours),
+            self._submit_settled,
+        )
+        self._adopted = (*self._accounts, sweeper)
         for adopted in self._adopted:
             adopted.setServiceParent(self)
 
@@ -321,23 +274,37 @@ class Gateway(MultiService):
         self._log.info("mailgateway is ready")
 
     def stopService(self) -> Deferred[None]:
-        """Let everybody go; fires after ``STOP_SECONDS`` at the latest."""
+        """Let everybody go, then the database and the lock, whatever the parts do; within ten seconds."""
         notify(os.environ, "STOPPING=1")
-        ending = Deferred.fromCoroutine(self._end())
-        ending.addTimeout(STOP_SECONDS, self.reactor)
-        return ending.addErrback(
-            lambda failure: self._log.warn("the stop was cut short: {why}", why=failure.value)
-        )
+        Service.stopService(self)
+        parts = [Deferred.fromCoroutine(self.listening.close()), self._doors.close()]
+        parts += [maybeDeferred(part.stopService) for part in reversed(list(self))]
+        ending = self._all_of(parts, "the stop")
+        return ending.addCallback(lambda _: Deferred.fromCoroutine(self._close()))
 
-    async def _end(self) -> None:
-        await self.listening.close()
-        letting_go = self._doors.close()
-        parts: Deferred[Any] = MultiService.stopService(self)
-        await letting_go
-        await parts
-        await self._tasks.stop()
-        await self.database.close()
-        self.lock.release()
+    def _all_of(self, parts: Sequence[Deferred[Any]], what: str) -> Deferred[Any]:
+        """Fires when all have ended, well or not, after ``STOP_SECONDS`` at the latest; never fails."""
+        ending: Deferred[Any] = DeferredList(parts, consumeErrors=True)
+        ending.addTimeout(STOP_SECONDS, self.reactor)
+
+        def tell(results: Sequence[tuple[bool, Any]]) -> None:
+            for well, result in results:
+                if not well and result.check(CancelledError):
+                    self._log.warn("{what}: a part did not end in time and is left alone", what=what)
+                elif not well:
+                    self._log.failure("{what}: a part failed", failure=result, what=what)
+
+        return ending.addCallback(tell)
+
+    async def _close(self) -> None:
+        closing = self.database.close()
+        closing.addTimeout(CLOSE_SECONDS, self.reactor)
+        try:
+            await closing
+        except DeadlinePassed:
+            self._log.warn("the database is still at work; the process ends when it has finished")
+        finally:
+            self.lock.release()
 
     # --- what the API may ask of the process ---------------------------------------------------------
 
@@ -382,13 +349,18 @@ class Gateway(MultiService):
                 self.loaded_at, "the old settings stay in force: [daemon] has changed; restart instead"
             )
         ending = [adopted.disownServiceParent() for adopted in self._adopted]
-        await gatherResults([each for each in ending if each is not None])
+        await self._all_of([each for each in ending if each is not None], "the reload")
         self.settings, self.keys, self.loaded_at = settings, keys, datetime.now(UTC)
         self.identity = evolve(self.identity, name=settings.device.name)
         self._doors.identity = self.identity
-        await introduce(self.database, self.identity.machine_id, self.identity.name)
-        self._begin_accounts()
-        return Reloaded(self.loaded_at)
+        warning = ""
+        try:
+            await introduce(self.database, self.identity.machine_id, self.identity.name)
+        except StoreError as error:
+            warning = f"the new settings are in force, but the machine's name could not be stored: {error}"
+        if self.running:  # else a stop came meanwhile
+            self._adopt()
+        return Reloaded(self.loaded_at, warning)
 
     async def prime(self) -> int:
         """Move every cursor that was never used to now."""

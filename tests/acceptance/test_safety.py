@@ -160,8 +160,6 @@ class RenewedTokenTests(TokenTests):
         super().test_token_login()
         self.assertLessEqual(self.dovecot.refusals(), 1)
 
-    test_token_login.todo = "another token is asked for only ten minutes after a refusal"  # type: ignore[attr-defined]  # trial's way
-
 
 class WrongCertificateTests(WorldTestCase):
     """Servers whose certificate is for another name."""

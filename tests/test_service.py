@@ -1,0 +1,374 @@
+"""The composition root: how it begins, yields, reloads and ends."""
+
+import os
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from attrs import define, field
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, succeed
+from twisted.trial.unittest import SynchronousTestCase
+
+from mailgateway import secrets
+from mailgateway.client import ServiceUnreachable
+from mailgateway.daemons.instance_lock import Holder, InstanceLock, take_lock
+from mailgateway.daemons.listening import Listening
+from mailgateway.demo.service import settings_text
+from mailgateway.errors import ConfigError, StoreUnavailable
+from mailgateway.flows.ports import Reloaded
+from mailgateway.http.keys import read_keys
+from mailgateway.service import CLOSE_SECONDS, STOP_SECONDS, Gateway, identity_of
+from mailgateway.settings import load
+from tests.acceptance.harness import Gateway as Process
+from tests.daemons.small_imap import Habits
+from tests.daemons.world import IMAP_PORT, SMTP_PORT, Network
+from tests.fakes.database import ImmediateDatabase
+from tests.fakes.dovecot import eventually
+
+EXIT_SECONDS = 30
+
+
+def settings_of(folder: Path, **sections: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
+    """Good settings, whose servers are on this machine's loopback interface."""
+    password = folder / "password"
+    password.touch(mode=0o600)
+    password.write_text("correct-horse-7Qx9vw\n", encoding="utf-8")
+    server = {"host": "127.0.0.1", "tls": "none"}
+    return {
+        "device": {"name": "laptop"},
+        "accounts.main": {"address": "agent@example.org", "watch": ["INBOX"]},
+        "accounts.main.imap": {**server, "port": IMAP_PORT, "password_file": str(password)},
+        "accounts.main.smtp": {**server, "port": SMTP_PORT},
+        "people": {"allowed": ["robin@example.net"]},
+        "security": {"trusted_authserv_ids": ["mx.example.org"]},
+        **sections,
+    }
+
+
+@define(eq=False)
+class ClosingDatabase(ImmediateDatabase):
+    """A database in memory that can be closed, or is at work for ever."""
+
+    trouble: str = ""
+    closed: list[str] = field(factory=list)
+    at_work: bool = False
+
+    def close(self) -> "Deferred[None]":  # type: ignore[override]  # the running service's waits for its threads
+        """Close."""
+        self.closed.append("closed")
+        return Deferred() if self.at_work else succeed(None)
+
+
+class Stubborn(Service):
+    """A part that does not let go."""
+
+    def stopService(self) -> "Deferred[None]":
+        """Never end."""
+        Service.stopService(self)
+        return Deferred()
+
+
+class Broken(Service):
+    """A part that fails in its end."""
+
+    def stopService(self) -> None:
+        """Fail."""
+        Service.stopService(self)
+        raise ZeroDivisionError
+
+
+class GatewayTestCase(SynchronousTestCase):
+    """The service on a reactor and a database in memory, with a server that it watches."""
+
+    def setUp(self) -> None:
+        self.folder = Path(self.mktemp()).absolute()
+        self.folder.mkdir()
+        self.source = self.folder / "mailgateway.toml"
+        self.network = Network()
+        self.habits = Habits()
+        self.network.servers[IMAP_PORT] = self.habits.server
+        self.database = ClosingDatabase()
+        self.addCleanup(self.database.engine.dispose)
+        self.write()
+        settings = load(self.source, os.environ)
+        secrets.prepare_state_dir(settings.daemon.state_dir)
+        lock = take_lock(settings.daemon.state_dir, 4177)
+        assert isinstance(lock, InstanceLock)
+        database: Any = self.database
+        self.gateway = Gateway(
+            self.network, settings, read_keys(settings), identity_of(settings), database, Listening(()), lock
+        )
+        self.addCleanup(self.end)
+
+    def write(self, **sections: Mapping[str, object]) -> None:
+        """Write the settings file."""
+        daemon = {"state_dir": str(self.folder / "state")}
+        sections = {"daemon": daemon, **sections}
+        self.source.write_text(settings_text(settings_of(self.folder, **sections)), encoding="utf-8")
+
+    def start(self) -> None:
+        """Begin."""
+        self.gateway.startService()
+        self.network.settle()
+
+    def end(self) -> None:
+        """Stop, whatever goes on."""
+        if self.gateway.running:
+            stopping = self.gateway.stopService()
+            self.network.settle()
+            self.network.advance(STOP_SECONDS)
+            self.network.advance(CLOSE_SECONDS)
+            self.successResultOf(stopping)
+
+    def reload(self) -> Reloaded:
+        """Read the settings again."""
+        reloading = Deferred.fromCoroutine(self.gateway.reload())
+        self.network.settle()
+        return self.successResultOf(reloading)
+
+    def states(self) -> list[str]:
+        """How the accounts are."""
+        return [status.state for status in self.gateway.accounts()]
+
+    def holder(self) -> InstanceLock | Holder:
+        """Whoever has the lock of the state directory; nobody else when it is ours to take."""
+        return take_lock(self.folder / "state", 4177)
+
+
+class EndTests(GatewayTestCase):
+    """The stop."""
+
+    def test_a_clean_one(self) -> None:
+        """The server is told goodbye, the database closed, the lock given back, and no timer left."""
+        self.start()
+        self.assertEqual(self.states(), ["watching"])
+        stopping = self.gateway.stopService()
+        self.network.settle()
+        self.successResultOf(stopping)
+        self.assertEqual(self.habits.verbs[-1], "LOGOUT")
+        self.assertEqual(self.database.closed, ["closed"])
+        lock = self.holder()
+        assert isinstance(lock, InstanceLock)
+        lock.release()
+        self.assertEqual(self.network.getDelayedCalls(), [])
+
+    def test_a_part_that_hangs(self) -> None:
+        """The others end, and at the deadline the database and the lock are let go all the same."""
+        self.start()
+        Stubborn().setServiceParent(self.gateway)
+        stopping = self.gateway.stopService()
+        self.network.settle()
+        self.network.advance(STOP_SECONDS - 0.1)
+        self.assertNoResult(stopping)
+        self.assertEqual(self.database.closed, [])
+        self.network.advance(0.2)
+        self.successResultOf(stopping)
+        self.assertEqual(self.database.closed, ["closed"])
+        lock = self.holder()
+        assert isinstance(lock, InstanceLock)
+        lock.release()
+
+    def test_a_part_that_fails(self) -> None:
+        """Its failure is logged and holds up nobody."""
+        self.start()
+        Broken().setServiceParent(self.gateway)
+        stopping = self.gateway.stopService()
+        self.network.settle()
+        self.successResultOf(stopping)
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+        self.assertEqual(self.database.closed, ["closed"])
+
+    def test_a_database_that_is_at_work(self) -> None:
+        """The end does not wait for ever."""
+        self.database.at_work = True
+        self.start()
+        stopping = self.gateway.stopService()
+        self.network.settle()
+        self.assertNoResult(stopping)
+        self.network.advance(CLOSE_SECONDS)
+        self.successResultOf(stopping)
+
+
+class ReloadTests(GatewayTestCase):
+    """Reading the settings again."""
+
+    def test_a_broken_file_changes_nothing(self) -> None:
+        """The old settings stay in force, nobody is disconnected, and the warning names the key."""
+        self.start()
+        before = self.gateway.settings
+        for text, word in (("people = [", "TOML"), ("[people]\nallowed = []\n", "accounts")):
+            self.source.write_text(text, encoding="utf-8")
+            self.assertIn(word, self.reload().warning)
+        self.assertIs(self.gateway.settings, before)
+        self.assertEqual(len(self.network.dialled), 1)
+        self.assertEqual(self.states(), ["watching"])
+
+    def test_new_settings_are_in_force(self) -> None:
+        """The accounts begin anew, with the new name and the new people."""
+        self.start()
+        loaded_at = self.gateway.loaded_at
+        self.write(
+            device={"name": "desktop"},
+            people={"allowed": ["robin@example.net", "kim@example.net"]},
+        )
+        reloaded = self.reload()
+        self.assertEqual(reloaded.warning, "")
+        self.assertGreater(reloaded.loaded_at, loaded_at)
+        self.assertEqual(self.gateway.identity.name, "desktop")
+        self.assertEqual(len(self.gateway.settings.people.allowed), 2)
+        self.assertEqual(self.habits.verbs.count("LOGOUT"), 1)
+        self.assertEqual((len(self.network.dialled), self.states()), (2, ["watching"]))
+
+    def test_what_needs_a_restart_is_refused(self) -> None:
+        """A port cannot be changed under those who are connected."""
+        self.start()
+        self.write(daemon={"state_dir": str(self.folder / "state"), "port": 4999})
+        self.assertIn("restart", self.reload().warning)
+        self.assertEqual(len(self.network.dialled), 1)
+
+    def test_a_database_that_fails_meanwhile(self) -> None:
+        """The accounts begin all the same: a reload must not leave the service dead."""
+        self.start()
+        self.write(device={"name": "desktop"})
+        reloading = Deferred.fromCoroutine(self.gateway.reload())
+        self.database.failures = [StoreUnavailable("disk full")]
+        self.network.settle()
+        self.assertIn("disk full", self.successResultOf(reloading).warning)
+        self.assertEqual(self.states(), ["watching"])
+
+    def test_an_account_that_does_not_let_go(self) -> None:
+        """A reload has a deadline, too."""
+        self.habits.hangs_at = "LOGOUT"
+        self.start()
+        reloading = Deferred.fromCoroutine(self.gateway.reload())
+        self.network.settle()
+        self.network.advance(STOP_SECONDS)
+        self.network.settle()
+        self.assertEqual(self.successResultOf(reloading).warning, "")
+        self.assertEqual(self.states(), ["watching"])
+
+    def test_two_at_once(self) -> None:
+        """One after the other: no account runs twice."""
+        self.start()
+        reloads = [Deferred.fromCoroutine(self.gateway.reload()) for _ in range(2)]
+        self.network.settle()
+        for each in reloads:
+            self.assertEqual(self.successResultOf(each).warning, "")
+        self.assertEqual(len(self.gateway.accounts()), 1)
+        self.assertEqual(self.habits.verbs.count("LOGOUT"), self.habits.verbs.count("IDLE") - 1)
+
+    def test_a_changed_password_is_tried(self) -> None:
+        """A reload is how the operator says that it is mended."""
+        self.habits.login = b"NO [AUTHENTICATIONFAILED] wrong"
+        self.start()
+        self.assertEqual(self.states(), ["refused"])
+        self.assertTrue(any("mend the password" in each for each in self.gateway.warnings))
+        self.reload()
+        self.assertEqual(self.habits.verbs.count("AUTHENTICATE"), 1)
+        self.habits.login = Habits().login
+        (self.folder / "password").write_text("mended\n", encoding="utf-8")
+        self.reload()
+        self.assertEqual(self.states(), ["watching"])
+
+
+class ProcessTests(SynchronousTestCase):
+    """The real thing, as child processes of ``twistd``."""
+
+    def setUp(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="mailgateway-test-"))
+        self.addCleanup(rmtree, self.folder, ignore_errors=True)
+
+    def process(self, port: int | None = None, **sections: Mapping[str, object]) -> Process:
+        """A service in the folder, not started; nothing of it is left in the end."""
+        process = Process(self.folder, settings_of(self.folder, **sections))
+        if port is not None:
+            process.port = port
+            process.client = process.another_client()
+        self.addCleanup(process.client.close)
+        self.addCleanup(process.kill)
+        return process
+
+    def ending(self, process: Process) -> tuple[int, str]:
+        """The exit status of a service that ends by itself, and what it wrote."""
+        before = len(process.log())
+        child = process.launch()
+        try:
+            status = child.wait(EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it runs on:\n{process.log()[before:]}") from None
+        return status, process.log()[before:]
+
+    def test_wrong_settings(self) -> None:
+        """Exit 2, every problem at once on lines of their own, and nothing is made on the disk."""
+        status, wrote = self.ending(
+            self.process(device={"nmae": "x"}, notify={"budget_per_minute": 0}, people={"allowed": []})
+        )
+        self.assertEqual(status, 2)
+        for path in ("device.nmae", "notify.budget_per_minute", "people.allowed"):
+            self.assertEqual(
+                len([line for line in wrote.splitlines() if line.startswith(f"mailgateway: {path}")]),
+                1,
+                wrote,
+            )
+        self.assertNotIn("Traceback", wrote)
+        self.assertFalse((self.folder / "state").exists())
+
+    def test_a_second_one_yields(self) -> None:
+        """Exit 0 without a word when our own healthy service runs already, and it goes on undisturbed."""
+        first = self.process().start()
+        status, wrote = self.ending(self.process(first.port))
+        self.assertEqual((status, wrote), (0, ""))
+        first.client.prove()
+        other_port = self.process()
+        status, wrote = self.ending(other_port)
+        self.assertEqual(status, 1)
+        self.assertIn(str(first.port), wrote)
+        self.assertEqual(first.stop(), 0)
+
+    def test_many_at_once(self) -> None:
+        """One wins, the others leave quietly, and all of them mean the same service."""
+        first = self.process()
+        others = [self.process(first.port) for _ in range(2)]
+        children = [process.launch() for process in (first, *others)]
+        winner = self.process(first.port)
+
+        def healthy() -> bool:
+            try:
+                winner.client.prove()
+            except (ServiceUnreachable, ConfigError):
+                return False
+            return True
+
+        eventually("one of them is healthy", healthy, EXIT_SECONDS)
+        ended = [child for child in children if self.ended(child)]
+        self.assertEqual(sorted(child.returncode for child in ended), [0, 0])
+
+    def ended(self, child: "subprocess.Popen[bytes]") -> bool:
+        """Whether a child ends within a few seconds."""
+        try:
+            child.wait(4)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def test_a_port_of_a_foreign_program(self) -> None:
+        """Exit 1 with one sentence that says what to do, before anything else is done."""
+        with socket.create_server(("127.0.0.1", 0)) as foreign:
+            status, wrote = self.ending(self.process(foreign.getsockname()[1]))
+        self.assertEqual(status, 1)
+        self.assertEqual(len(wrote.splitlines()), 1, wrote)
+        self.assertIn("daemon.port", wrote)
+        self.assertFalse(list((self.folder / "state").glob("*.sqlite3")))
+
+    def test_killed_and_started_again(self) -> None:
+        """Nothing has to be cleared away by hand."""
+        first = self.process().start()
+        first.kill()
+        again = self.process(first.port).start()
+        self.assertEqual(again.stop(), 0)
+        self.assertFalse((self.folder / "twistd.pid").exists())
