@@ -95,6 +95,8 @@ def _prune(tx: Tx, bodies_days: int, route_ttl: timedelta, discard: Callable[[st
     pruned += upkeep.prune_threads(tx, memory)
     pruned += sources.prune(tx, memory)
     pruned += upkeep.prune_envelopes(tx, memory)
+    pruned += upkeep.prune_questions(tx, memory)
+    pruned += upkeep.prune_outbox(tx, memory)
     pruned += sessions.forget_offline(tx, tx.now - OFFLINE_LIFE)
     for upload in uploads.older_than(tx, tx.now - UPLOAD_LIFE, LIMIT):
         discard(upload.path)

@@ -219,6 +219,7 @@ envelope = Table(
     Index("envelope_open", "session_id", "state", "number"),
     Index("envelope_waiting", "state", "number"),
     Index("envelope_place", "account", "folder", "uid_validity", "uid"),
+    Index("envelope_settled", "settled_at"),
 )
 
 attachment = Table(  # parts of mails that became envelopes; only the claimant fetches them
@@ -264,9 +265,9 @@ thread = Table(
     Column("message_id", String(998), primary_key=True),
     Column("route_id", ForeignKey("route.id"), nullable=False, index=True),
     Column("outbox_id", String(32), nullable=False, server_default=""),
-    Column("sent_text", Text, nullable=False, server_default=""),  # at most 64 kB: what we know of the quote
     Column("created_at", Instant, nullable=False),
     Column("expires_at", Instant, nullable=False),
+    Column("sent_text", Text, nullable=False, server_default=""),  # at most 64 kB: what we know of the quote
 )
 
 question = Table(
@@ -323,7 +324,6 @@ outbox = Table(
     Column("message_id", String(998), nullable=False),
     Column("subject", Text, nullable=False),
     Column("sender", Text, nullable=False),  # MAIL FROM
-    Column("raw", LargeBinary, nullable=False),  # the final bytes; what was composed is what is sent
     Column("state", String(16), nullable=False),  # queued | sending | sent | failed | cancelled | unclear
     Column("attempts", Integer, nullable=False, server_default=text("0")),
     Column("next_attempt_at", Instant),
@@ -334,6 +334,8 @@ outbox = Table(
     Column("content_digest", String(64), nullable=False, server_default=""),
     Column("created_at", Instant, nullable=False, index=True),
     Column("settled_at", Instant),
+    # last, since SQLite reads through a long value to whatever stands behind it
+    Column("raw", LargeBinary, nullable=False),  # the final bytes; what was composed is what is sent
     Index("outbox_due", "state", "next_attempt_at"),
     Index("outbox_key", "session_id", "idempotency_key", unique=True),
 )

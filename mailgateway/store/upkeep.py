@@ -13,7 +13,17 @@ from mailgateway.domain.question import QuestionStatus
 from mailgateway.ids import QuestionId
 from mailgateway.store.database import Tx
 from mailgateway.store.envelopes import OPEN
-from mailgateway.store.tables import attachment, envelope, journal, outbox, question, thread
+from mailgateway.store.tables import (
+    answer,
+    attachment,
+    envelope,
+    flagging,
+    journal,
+    outbox,
+    question,
+    recipient,
+    thread,
+)
 
 LIMIT = 1_000
 """Rows that are looked at in one go; the rest comes at the next."""
@@ -41,16 +51,31 @@ def prune_sent_bytes(tx: Tx, before: datetime) -> int:
     ).rowcount
 
 
+def prune_outbox(tx: Tx, before: datetime) -> int:
+    """Forget mails that came to rest before a time, with their recipients; how many."""
+    old = (outbox.c.state.in_(_AT_REST), outbox.c.settled_at < before)
+    tx.execute(delete(recipient).where(recipient.c.outbox_id.in_(select(outbox.c.id).where(*old))))
+    return tx.execute(delete(outbox).where(*old)).rowcount
+
+
+def prune_questions(tx: Tx, before: datetime) -> int:
+    """Forget questions that were settled before a time, with their answers; how many."""
+    old = (question.c.settled_at < before,)
+    tx.execute(delete(answer).where(answer.c.question_id.in_(select(question.c.id).where(*old))))
+    return tx.execute(delete(question).where(*old)).rowcount
+
+
 def prune_threads(tx: Tx, before: datetime) -> int:
     """Forget threads that expired before a time: replies to them find no way then; how many."""
     return tx.execute(delete(thread).where(thread.c.expires_at < before)).rowcount
 
 
 def prune_envelopes(tx: Tx, before: datetime) -> int:
-    """Forget envelopes that were settled before a time, and the journal of that time; how many."""
+    """Forget envelopes that were settled before a time, and what was noted of them then; how many."""
     old = select(envelope.c.id).where(envelope.c.state.not_in(OPEN), envelope.c.settled_at < before)
     tx.execute(delete(attachment).where(attachment.c.envelope_id.in_(old)))
     tx.execute(delete(journal).where(journal.c.acked_at < before))
+    tx.execute(delete(flagging).where(flagging.c.asked_at < before))
     return tx.execute(
         delete(envelope).where(envelope.c.state.not_in(OPEN), envelope.c.settled_at < before)
     ).rowcount

@@ -75,6 +75,7 @@ def upgrade() -> None:
     )
     op.create_index("envelope_open", "envelope", ["session_id", "state", "number"], unique=False)
     op.create_index("envelope_place", "envelope", ["account", "folder", "uid_validity", "uid"], unique=False)
+    op.create_index("envelope_settled", "envelope", ["settled_at"], unique=False)
     op.create_index("envelope_waiting", "envelope", ["state", "number"], unique=False)
     op.create_index(op.f("ix_envelope_number"), "envelope", ["number"], unique=False)
     op.create_table(
@@ -142,7 +143,6 @@ def upgrade() -> None:
         sa.Column("message_id", sa.String(length=998), nullable=False),
         sa.Column("subject", sa.Text(), nullable=False),
         sa.Column("sender", sa.Text(), nullable=False),
-        sa.Column("raw", sa.LargeBinary(), nullable=False),
         sa.Column("state", sa.String(length=16), nullable=False),
         sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("next_attempt_at", sa.BigInteger(), nullable=True),
@@ -153,6 +153,7 @@ def upgrade() -> None:
         sa.Column("content_digest", sa.String(length=64), server_default="", nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("settled_at", sa.BigInteger(), nullable=True),
+        sa.Column("raw", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index(op.f("ix_outbox_created_at"), "outbox", ["created_at"], unique=False)
@@ -338,9 +339,9 @@ def upgrade() -> None:
         sa.Column("message_id", sa.String(length=998), nullable=False),
         sa.Column("route_id", sa.String(length=16), nullable=False),
         sa.Column("outbox_id", sa.String(length=32), server_default="", nullable=False),
-        sa.Column("sent_text", sa.Text(), server_default="", nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("expires_at", sa.BigInteger(), nullable=False),
+        sa.Column("sent_text", sa.Text(), server_default="", nullable=False),
         sa.ForeignKeyConstraint(
             ["route_id"],
             ["route.id"],
