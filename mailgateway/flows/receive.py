@@ -27,7 +27,7 @@ from mailgateway.flows.sort import Deliver, Mail, Rules, Turned, sender_and_subj
 from mailgateway.ids import AccountName, EnvelopeId, envelope_id_of_mail
 from mailgateway.mail.own import Own
 from mailgateway.mail.verdict import Verdict
-from mailgateway.store import attachments, cursors, envelopes, fates, flagging, questions, sources
+from mailgateway.store import attachments, cursors, envelopes, fates, flagging, outbox, questions, sources
 from mailgateway.store.cursors import Cursor
 from mailgateway.store.database import Database, Tx
 from mailgateway.store.fates import Fate
@@ -278,6 +278,10 @@ class _Filing:
         self.known.add(mail.uid)
         self.filed.append(envelope.id)
         self.events.append(Event(EventKind.DELIVERY, envelope.id, envelope.session_id))
+        if found.verdict is None and envelope.route_id:
+            # whatever became of the mail that is answered: it has arrived, and must not be sent again
+            sent = outbox.arrived(self.tx, envelope.route_id)
+            self.events += [Event(EventKind.OUTBOX, each, envelope.session_id) for each in sent]
         sender, subject = sender_and_subject(mail.judged, self.rules)
         self._tell(
             Fate(

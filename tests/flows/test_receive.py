@@ -11,6 +11,7 @@ from mailgateway.domain import token
 from mailgateway.domain.envelope import EnvelopeKind, Trust
 from mailgateway.domain.judge import Refused
 from mailgateway.domain.mode import Mode
+from mailgateway.domain.outbox import OutboxState
 from mailgateway.errors import StaleWrite, StoreUnavailable
 from mailgateway.flows import fates as fates_flow
 from mailgateway.flows import leases, mode, sessions
@@ -378,6 +379,15 @@ class OnceTests(InboundTestCase):
         self.gateway.database.failures.append(StoreUnavailable("full"))
         self.failureResultOf(Deferred.fromCoroutine(self.receiving(self.examined(1))), StoreUnavailable)
         self.assertEqual(self.gateway.kinds(), [])
+
+    def test_a_reply_shows_that_its_question_arrived(self) -> None:
+        """A mail of unclear fate that was answered is sent; a second copy would only ask again."""
+        self.conclude(self.claim(), "unclear", None)
+        self.assertIs(self.row(self.sent).state, OutboxState.UNCLEAR)
+        self.gateway.kinds()
+        self.receive(self.reply("it came"))
+        self.assertIs(self.row(self.sent).state, OutboxState.SENT)
+        self.assertIn(EventKind.OUTBOX, self.gateway.kinds())
 
     def test_a_stale_holder_files_nothing(self) -> None:
         """Whoever has lost the folder to another machine is refused with all he brings."""
