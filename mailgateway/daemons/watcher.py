@@ -25,7 +25,7 @@ from mailgateway.daemons.tasks import Tasks
 from mailgateway.daemons.watching import Condition, Core, Watching
 from mailgateway.domain.judge import Judged
 from mailgateway.errors import StoreError
-from mailgateway.flows import leases
+from mailgateway.flows import flag, leases
 from mailgateway.flows.bell import Bell, EventKind, Numbered
 from mailgateway.flows.leases import Lease
 from mailgateway.flows.ports import Database
@@ -162,6 +162,7 @@ class Watcher(Service):
                     )
                 else:
                     self._lease = await leases.renew(self.database, self._lease)
+                await self._look_for_flags()
             except StoreError:
                 self._lease = None
             if self._lease is None:
@@ -169,6 +170,12 @@ class Watcher(Service):
             elif not self._watches:
                 self._watch()
             await deferLater(self.reactor, LEASE_RENEWAL_SECONDS)
+
+    async def _look_for_flags(self) -> None:
+        """Acks at other gateways ring no bell here, so the rows are looked at."""
+        account = self.logins.account.tag
+        if self._watches and await flag.due(self.database, account, self.folder, 0, limit=1):
+            self._watching.nudge()
 
     async def _connect(self) -> ImapLine:
         return await open_line(self.reactor, self.logins, self._line)

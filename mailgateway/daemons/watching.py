@@ -18,6 +18,9 @@ from mailgateway.daemons.tasks import Tasks
 from mailgateway.domain.reconnect import PROVEN_SECONDS, FailureClass, delay_seconds, failure_class
 from mailgateway.errors import LoginRefused, MailgatewayError, PeerError
 
+STORE_SECONDS = 30.0
+"""The longest delay after a failure of our own database."""
+
 
 class Held(Exception):
     """The credential must not be tried now: not before ``until``, or (``None``) not before it is changed.
@@ -165,7 +168,9 @@ class Core:
             kind, hint = failure_class(error, alive_seconds=alive), error.retry_after
         self.failures = self.failures + 1 if kind is self.failure else 1
         self.failure = kind
-        return kind, delay_seconds(kind, self.failures, self.chance(), hint)
+        seconds = delay_seconds(kind, self.failures, self.chance(), hint)
+        # our own ground is looked at again soon: it is nobody's server that could be hammered
+        return kind, seconds if isinstance(error, PeerError) else min(seconds, STORE_SECONDS)
 
     def give_up_line(self) -> Line | None:
         """The line that counted until now; nothing that it tells counts any more."""

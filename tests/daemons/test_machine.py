@@ -10,7 +10,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.daemons.machine import start_machine
-from mailgateway.daemons.watching import Condition, Core, Held, Line, Watching
+from mailgateway.daemons.watching import STORE_SECONDS, Condition, Core, Held, Line, Watching
 from mailgateway.domain.reconnect import FailureClass
 from mailgateway.errors import LoginUnavailable, PeerError, StoreUnavailable, Throttled, Unreachable
 from tests.daemons.draw_machine import drawing
@@ -217,6 +217,10 @@ class MachineTests(SynchronousTestCase):
         line.fail("catch up", StoreUnavailable("the disk is full"))
         self.assertEqual(self.told[-1].state, "backing-off")
         self.assertIn("disk", self.told[-1].error)
+        for _ in range(12):
+            self.watching.retry()
+            self.attempts[-1].errback(StoreUnavailable("the disk is full"))
+        self.assertLessEqual(self.told[-1].seconds or 0, STORE_SECONDS)
 
     def test_a_held_credential_waits_until_it_may_be_tried(self) -> None:
         """Once refused: one more attempt at the time that is named, not before."""

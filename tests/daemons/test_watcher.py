@@ -11,11 +11,13 @@ from mailgateway.daemons.watcher import (
     Watcher,
     rest_seconds,
 )
+from mailgateway.domain.envelope import Source
 from mailgateway.domain.reconnect import FailureClass
 from mailgateway.errors import StoreUnavailable
 from mailgateway.flows import leases
 from mailgateway.flows.scan import Rules
-from mailgateway.ids import MachineId
+from mailgateway.ids import AccountName, MachineId
+from mailgateway.store import flagging
 from tests.daemons.small_imap import Habits
 from tests.daemons.world import IMAP_PORT, KEY, Network, Run, SlowDatabase
 from tests.flows.inbound import OWN, TTL
@@ -266,3 +268,13 @@ class SharedTests(WatcherTestCase):
         self.assertEqual(self.state, "standby")
         self.later(LEASE_RENEWAL_SECONDS)
         self.assertEqual(self.state, "watching")
+
+    def test_acks_at_another_gateway(self) -> None:
+        r"""They ring no bell here; their mails become ``\Seen`` all the same, and soon."""
+        self.begin()
+        self.gateway.rows(lambda tx: flagging.ask(tx, Source(AccountName("main"), "INBOX", 7, 1)))
+        self.later(LEASE_RENEWAL_SECONDS)
+        self.assertEqual(self.habits.verbs.count("IDLE"), 2)
+        self.assertEqual(
+            self.gateway.rows(lambda tx: flagging.due(tx, AccountName("main"), "INBOX", 7, 9)), ()
+        )
