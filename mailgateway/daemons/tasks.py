@@ -25,13 +25,16 @@ class Tasks:
     _log: Logger = field(factory=Logger, init=False)
 
     def start(self, work: Coroutine[Deferred[Any], Any, T], what: str) -> Deferred[None]:
-        """Run ``work``; the Deferred fires when it has ended, however it ended.  Cancelling it ends the work.
+        """Run ``work``; the Deferred fires when it has ended, however it ended, and never fails.
 
+        Cancelling it ends the work, and the wait: work that is in the middle of what must be finished
+        (``to_the_end``) may go on for a moment, still owned.
         A failure is logged under the name ``what``: one line for an expected one, a traceback for a fault
         of ours.
         """
         running = Deferred.fromCoroutine(work)
         ended: Deferred[None] = Deferred(lambda _: running.cancel())
+        ended.addErrback(_forgive)
         self._running.add(running)
 
         def over(result: object) -> None:
@@ -70,6 +73,11 @@ async def to_the_end(work: Coroutine[Deferred[Any], Any, T]) -> T:
         with suppress(CancelledError):
             await _ended(running)
     return await running
+
+
+def _forgive(failure: Failure) -> None:
+    """Take the cancelling of a wait for its end."""
+    failure.trap(CancelledError)
 
 
 def _ended(running: Deferred[Any]) -> Deferred[None]:

@@ -348,6 +348,22 @@ class ToTheEndTests(SynchronousTestCase):
         self.successResultOf(stopping)
         self.assertEqual(results, [7])
 
+    def test_whoever_cancels_the_work_need_not_wait_for_it(self) -> None:
+        """The wait ends without a failure, and the owner still knows of the work."""
+        gate: Deferred[None] = Deferred()
+
+        async def inner() -> None:
+            await gate
+
+        tasks = Tasks()
+        ended = tasks.start(to_the_end(inner()), "testing")
+        ended.cancel()
+        self.successResultOf(ended)
+        stopping = tasks.stop()
+        self.assertNoResult(stopping)
+        gate.callback(None)
+        self.successResultOf(stopping)
+
     def test_its_failure_comes_out(self) -> None:
         """Nothing is swallowed but the cancelling."""
 
