@@ -188,9 +188,7 @@ class Sender(Service):
         if not self.running:
             return None
         if await self._server.is_open():
-            return await to_the_end(
-                outbox.claim_next(self.database, self.identity, tag, lease_seconds=LEASE_SECONDS)
-            )
+            return await to_the_end(self._take())
         pause = self._server.pause
         if pause is not None and pause.outlasts_callers:
             await to_the_end(
@@ -198,12 +196,21 @@ class Sender(Service):
             )
         return None
 
+    async def _take(self) -> Claimed | None:
+        """Claim the next mail; when a stop came meanwhile, give it back untried."""
+        claimed = await outbox.claim_next(
+            self.database, self.identity, self.logins.account.tag, lease_seconds=LEASE_SECONDS
+        )
+        if claimed is not None and not self.running:
+            await self._conclude(claimed, STOPPED)
+            return None
+        return claimed
+
     async def _attempt(self, lane: Lane, claimed: Claimed) -> None:
         """One attempt of one mail, from the connection to the commit of its outcome."""
         attempted = STOPPED
         try:
-            if self.running:  # else the stop came while the mail was claimed
-                attempted = await self._submit(lane, claimed)
+            attempted = await self._submit(lane, claimed)
         except CancelledError:
             if lane.has_handed_over:
                 words = "mailgateway was stopped while the mail server had not yet answered"

@@ -4,7 +4,6 @@ No coroutine of the service runs without one, so nothing is forgotten, and a sto
 """
 
 from collections.abc import Coroutine
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from attrs import define, field
@@ -65,14 +64,20 @@ class Tasks:
 async def to_the_end(work: Coroutine[Deferred[Any], Any, T]) -> T:
     """The result of ``work``, which a stop does not cut off: for what must be known once it has happened.
 
-    A transaction that was begun is committed whether anybody waits for it or not.  Whoever is cancelled in
-    here gets the result all the same, and no ``CancelledError``; it asks afterwards whether it still runs.
+    A transaction that was begun is committed whether anybody waits for it or not.  A cancelling is put off:
+    ``CancelledError`` is raised when ``work`` has ended, unless that failed itself.
     """
     running = Deferred.fromCoroutine(work)
+    cancelled: CancelledError | None = None
     while not running.called:
-        with suppress(CancelledError):
+        try:
             await _ended(running)
-    return await running
+        except CancelledError as error:
+            cancelled = error
+    result = await running
+    if cancelled is not None:
+        raise cancelled
+    return result
 
 
 def _forgive(failure: Failure) -> None:

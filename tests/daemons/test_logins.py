@@ -330,23 +330,25 @@ class ToTheEndTests(SynchronousTestCase):
     """Work that a stop does not cut off."""
 
     def test_a_stop_waits_for_it(self) -> None:
-        """The result comes, and the owner is stopped only then."""
-        gate: Deferred[int] = Deferred()
-        results: list[int] = []
+        """The work ends well, what would come after it does not begin, and the owner is stopped only then."""
+        gate: Deferred[None] = Deferred()
+        steps: list[str] = []
 
-        async def inner() -> int:
-            return await gate
+        async def inner() -> None:
+            await gate
+            steps.append("committed")
 
         async def outer() -> None:
-            results.append(await to_the_end(inner()))
+            await to_the_end(inner())
+            steps.append("went on")
 
         tasks = Tasks()
         tasks.start(outer(), "testing")
         stopping = tasks.stop()
         self.assertNoResult(stopping)
-        gate.callback(7)
+        gate.callback(None)
         self.successResultOf(stopping)
-        self.assertEqual(results, [7])
+        self.assertEqual(steps, ["committed"])
 
     def test_whoever_cancels_the_work_need_not_wait_for_it(self) -> None:
         """The wait ends without a failure, and the owner still knows of the work."""

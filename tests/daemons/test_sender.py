@@ -9,7 +9,7 @@ from mailgateway.domain.outbox import OutboxState
 from mailgateway.errors import StoreUnavailable
 from mailgateway.flows.submit import Submitted
 from mailgateway.ids import SessionId
-from tests.daemons.world import PASSWORD, SMTP_PORT, Network, Run
+from tests.daemons.world import PASSWORD, SMTP_PORT, Network, Run, SlowDatabase
 from tests.fakes.smtp_script import DROP, HANG, Script, SmtpServer
 from tests.flows.outbound import OutboundTestCase
 
@@ -319,6 +319,50 @@ class EndingTests(SenderTestCase):
         self.assertEqual((self.state(first), self.state(second)), (OutboxState.SENT, OutboxState.SENDING))
         self.restart()
         self.assertEqual(self.state(second), OutboxState.QUEUED)
+
+
+class SlowStoreTests(SenderTestCase):
+    """A stop while transactions are under way; they are committed, whoever waits."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.end(self.senders[-1])
+        self.slow = SlowDatabase(self.gateway.database.engine)
+
+    def begin_slowly(self) -> Sender:
+        """Send with a database that makes the sender wait."""
+        run = Run(self.network, self.slow)
+        gateway = self.gateway
+        self.slow.slow = True
+        sender = Sender(self.network, self.slow, gateway.bell, gateway.identity, run.logins, "box.example")
+        sender.startService()
+        self.network.settle()
+        return sender
+
+    def test_stopped_while_claiming(self) -> None:
+        """The mail is given back: a reload must not leave it behind as being sent."""
+        sent = self.submit()
+        stopping = self.begin_slowly().stopService()
+        self.assertNoResult(stopping)
+        self.slow.let_go()
+        self.successResultOf(stopping)
+        self.assertEqual((self.state(sent), self.network.dialled), (OutboxState.QUEUED, []))
+
+    def test_stopped_while_concluding(self) -> None:
+        """The outcome stands, and the next mail is not begun."""
+        sent, other = self.submit(), self.submit()
+        self.script.answer("END", THINK)
+        sender = self.begin_slowly()
+        self.slow.let_go()
+        self.network.settle()
+        self.slow.let_go()
+        self.slow.slow = True
+        self.answer(b"250 2.0.0 ok")
+        stopping = sender.stopService()
+        self.slow.let_go()
+        self.network.settle()
+        self.successResultOf(stopping)
+        self.assertEqual((self.state(sent), self.state(other)), (OutboxState.SENT, OutboxState.QUEUED))
 
 
 class StoreTests(SenderTestCase):

@@ -146,16 +146,25 @@ class OwnTests(WatcherTestCase):
 
     def test_a_stop_while_rows_are_written(self) -> None:
         """The line is given up while the database works: its late success starts nothing any more."""
-        self.database.slow = True
-        watcher = self.begin()
-        self.assertEqual(self.habits.verbs, ["AUTHENTICATE"])
-        stopping = watcher.stopService()
-        self.network.settle()
-        self.database.let_go()
-        self.later(STOP_SECONDS)
-        self.successResultOf(stopping)
-        self.assertNotIn("IDLE", self.habits.verbs)
-        self.assertEqual(self.flushLoggedErrors(), [])
+        for hangs_at in ("", "LOGOUT"):
+            self.habits.verbs.clear()
+            self.habits.hangs_at = hangs_at
+            self.forget()
+            self.database.slow = True
+            watcher = self.begin()
+            self.assertEqual(self.habits.verbs, ["AUTHENTICATE"])
+            stopping = watcher.stopService()
+            self.network.settle()
+            self.database.let_go()
+            self.later(STOP_SECONDS)
+            self.successResultOf(stopping)
+            self.assertEqual(self.habits.verbs, ["AUTHENTICATE", "LOGOUT"])
+            self.assertEqual(self.flushLoggedErrors(), [])
+
+    def forget(self) -> None:
+        """Another database, which knows of no login: the next one is written down."""
+        self.database = SlowDatabase()
+        self.addCleanup(self.database.close)
 
     def test_a_restart_honours_a_throttle(self) -> None:
         """A service manager that restarts us cannot make us hammer."""
