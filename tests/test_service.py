@@ -95,15 +95,19 @@ class GatewayTestCase(SynchronousTestCase):
         self.database = ClosingDatabase()
         self.addCleanup(self.database.engine.dispose)
         self.write()
+        self.addCleanup(self.end)
+        self.gateway = self.make()
+
+    def make(self) -> Gateway:
+        """The service of a new process, not yet begun."""
         settings = load(self.source, os.environ)
         secrets.prepare_state_dir(settings.daemon.state_dir)
         lock = take_lock(settings.daemon.state_dir, 4177)
         assert isinstance(lock, InstanceLock)
         database: Any = self.database
-        self.gateway = Gateway(
+        return Gateway(
             self.network, settings, read_keys(settings), identity_of(settings), database, Listening(()), lock
         )
-        self.addCleanup(self.end)
 
     def write(self, **sections: Mapping[str, object]) -> None:
         """Write the settings file."""
@@ -118,7 +122,9 @@ class GatewayTestCase(SynchronousTestCase):
 
     def end(self) -> None:
         """Stop, whatever goes on."""
-        if self.gateway.running:
+        if not self.gateway.running:
+            self.gateway.lock.release()
+        else:
             stopping = self.gateway.stopService()
             self.network.settle()
             self.network.advance(STOP_SECONDS)
@@ -138,6 +144,30 @@ class GatewayTestCase(SynchronousTestCase):
     def holder(self) -> InstanceLock | Holder:
         """Whoever has the lock of the state directory; nobody else when it is ours to take."""
         return take_lock(self.folder / "state", 4177)
+
+
+class BeginTests(GatewayTestCase):
+    """The start of the accounts."""
+
+    def test_a_database_that_is_away_for_a_moment(self) -> None:
+        """An account begins when it knows what earlier runs have learned, and not without."""
+        self.database.failures = [StoreUnavailable("busy")]
+        self.start()
+        self.assertEqual(self.network.dialled, [])
+        self.network.advance(2)
+        self.network.settle()
+        self.assertEqual(self.states(), ["watching"])
+
+    def test_a_restart_honours_the_pauses_of_all_folders(self) -> None:
+        """Each folder has a connection of its own, and each has been asked for patience."""
+        self.end()
+        self.write(**{"accounts.main": {"address": "agent@example.org", "watch": ["INBOX", "Agents"]}})
+        self.habits.greeting = b"* BYE too many connections from your IP address"
+        for _ in range(3):
+            self.gateway = self.make()
+            self.start()
+            self.end()
+        self.assertEqual(self.network.dialled, [IMAP_PORT, IMAP_PORT])
 
 
 class EndTests(GatewayTestCase):

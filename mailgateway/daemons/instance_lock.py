@@ -31,8 +31,10 @@ class InstanceLock:
     _handle: int
 
     def release(self) -> None:
-        """Give it back; the file stays, since removing it would let two hold it."""
-        os.close(self._handle)
+        """Give it back, once; the file stays, since removing it would let two hold it."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
 
 
 def take_lock(state_dir: Path, port: int) -> InstanceLock | Holder:
