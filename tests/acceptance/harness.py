@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from mailgateway.client.answers import Delivery
 from mailgateway.demo.person import reply_to
 from mailgateway.demo.service import settings_text
 from mailgateway.errors import ConfigError
+from mailgateway.store.faults import VARIABLE
 from tests.fakes.authority import Authority
 from tests.fakes.dovecot import Dovecot, eventually, require_dovecot
 from tests.fakes.smtp_sink import Received, SinkTls, SmtpSink, free_port
@@ -44,6 +46,8 @@ class Gateway:
     folder: Path
     settings: Mapping[str, Mapping[str, object]]
     port: int = field(factory=free_port)
+    fault: str = ""
+    """Where the next process is to die (``mailgateway.store.faults``)."""
     client: Client = field(init=False)
     _process: "subprocess.Popen[bytes] | None" = None
 
@@ -71,9 +75,14 @@ class Gateway:
 
     def launch(self) -> "subprocess.Popen[bytes]":
         """Start the process, and wait for nothing."""
-        daemon = {"host": "127.0.0.1", "port": self.port, "state_dir": str(self.state_dir)}
+        daemon = {
+            "host": "127.0.0.1",
+            "port": self.port,
+            "state_dir": str(self.state_dir),
+            **self.settings.get("daemon", {}),
+        }
         path = self.folder / "mailgateway.toml"
-        path.write_text(settings_text({"daemon": daemon, **self.settings}), encoding="utf-8")
+        path.write_text(settings_text({**self.settings, "daemon": daemon}), encoding="utf-8")
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         kept = ("PATH", "LANG", "LC_ALL", "TZ", "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG")
@@ -83,6 +92,8 @@ class Gateway:
             "PYTHONPATH": str(Path(mailgateway.__file__).parent.parent),
             "PYTHONUNBUFFERED": "1",
         }
+        if self.fault:
+            environment[VARIABLE], self.fault = self.fault, ""
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 [*TWISTD, "-n", "mailgateway", "--config", str(path)],
@@ -130,6 +141,34 @@ class Gateway:
             process.kill()
             process.wait()
         self.client.close()
+
+    def wait_killed(self) -> None:
+        """Wait until it has died by the fault that it was started with."""
+        process, self._process = self._process, None
+        assert process is not None
+        try:
+            status = process.wait(START_SECONDS)
+        finally:
+            process.kill()
+            process.wait()
+            self.client.close()
+        assert status == -signal.SIGKILL, f"the service ended with {status}, and not by its fault"
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process of it."""
+        return self._process is not None
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        assert self._process is not None
+        return self._process.pid
 
     def close(self) -> None:
         """Leave no process behind."""

@@ -95,6 +95,8 @@ class _Takes:
                 )
             )
             self.sink.changed.notify_all()
+            if self.sink.on_mail is not None:
+                self.sink.on_mail()
             return f"250 2.0.0 queued as Q{len(self.sink.mails)}"
 
     async def auth_XOAUTH2(self, server: Any, args: list[str]) -> AuthResult:
@@ -133,6 +135,8 @@ class SmtpSink:
     answers: deque[str] = Factory(deque)
     mails: list[Received] = field(factory=list, init=False)
     logins_refused: int = 0
+    on_mail: Callable[[], None] | None = None
+    """Called when a mail has been recorded and not yet been answered; on the sink's own thread."""
     changed: threading.Condition = field(factory=threading.Condition, init=False, repr=False)
     port: int = field(factory=free_port)
     _controller: Controller | None = field(default=None, init=False)
