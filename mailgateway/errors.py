@@ -18,12 +18,15 @@
         StaleWrite           somebody else moved the row first; read again
         SchemaTooNew         the database belongs to a newer mailgateway
         StoreUnavailable     the database cannot be reached or written now
+      Fault                  a defect of ours; the log says where
 
 What is expected in normal work (a mail from a stranger, a refused recipient) is a value and not an
 exception.  Texts of these errors may be shown and logged: they never hold a credential, a key, a token
-or the body of a message.  Only a door (``http``, ``cli``) knows status numbers and exit codes.
+or the body of a message.  Texts of foreign exceptions may hold anything: of those, only the class and
+the place are logged (``place_of``).  Only a door (``http``, ``cli``) knows status numbers and exit codes.
 """
 
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -135,3 +138,14 @@ class SchemaTooNew(StoreError):
 
 class StoreUnavailable(StoreError):
     """The database cannot be reached, or its disk is full, or it is read-only; it may heal by itself."""
+
+
+class Fault(MailgatewayError):
+    """A defect of ours stopped a piece of work.  Whoever owns the work tries again later, and says so."""
+
+
+def place_of(error: BaseException) -> str:
+    """An error's class and the way to it, innermost first, without its text, which may quote anything."""
+    frames = traceback.extract_tb(error.__traceback__)
+    way = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames[-8:]))
+    return f"{type(error).__name__} at {way}"

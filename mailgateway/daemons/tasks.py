@@ -11,7 +11,7 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailgateway.errors import MailgatewayError
+from mailgateway.errors import Fault, MailgatewayError, place_of
 
 T = TypeVar("T")
 
@@ -28,8 +28,8 @@ class Tasks:
 
         Cancelling it ends the work, and the wait: work that is in the middle of what must be finished
         (``to_the_end``) may go on for a moment, still owned.
-        A failure is logged under the name ``what``: one line for an expected one, a traceback for a fault
-        of ours.
+        A failure is logged in one line under the name ``what``: the words of an expected one, the place of
+        a defect of ours, whose own words may quote people's mail.
         """
         running = Deferred.fromCoroutine(work)
         ended: Deferred[None] = Deferred(lambda _: running.cancel())
@@ -50,7 +50,7 @@ class Tasks:
         if isinstance(failure.value, MailgatewayError):
             self._log.warn("{what}: {error}", what=what, error=str(failure.value))
         else:
-            self._log.failure("{what} failed", failure=failure, what=what)
+            self._log.failure("{what} failed", failure=Failure(Fault(_place(failure))), what=what)
 
     def stop(self) -> Deferred[None]:
         """End all that runs; fires when all have ended."""
@@ -59,6 +59,14 @@ class Tasks:
         for each in running:
             each.cancel()
         return waiting.addCallback(lambda _: None)
+
+
+def _place(failure: Failure) -> str:
+    """The place of a failure; its traceback may be gone, its frames are kept."""
+    if failure.value is not None and failure.value.__traceback__ is not None:
+        return place_of(failure.value)
+    way = " < ".join(f"{path}:{line} {name}" for name, path, line, *_ in reversed(failure.frames[-8:]))
+    return f"{type(failure.value).__name__} at {way}"
 
 
 async def to_the_end(work: Coroutine[Deferred[Any], Any, T]) -> T:

@@ -11,12 +11,14 @@ from datetime import datetime
 from typing import Protocol
 
 from attrs import define, field, frozen
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from mailgateway.daemons.tasks import Tasks
 from mailgateway.domain.reconnect import PROVEN_SECONDS, FailureClass, delay_seconds, failure_class
-from mailgateway.errors import LoginRefused, MailgatewayError, PeerError
+from mailgateway.errors import Fault, LoginRefused, MailgatewayError, PeerError, place_of
 
 STORE_SECONDS = 30.0
 """The longest delay after a failure of our own database."""
@@ -134,6 +136,7 @@ class Core:
     failure: FailureClass | None = None
     failures: int = 0
     up_since: float | None = None
+    log: Logger = field(factory=Logger)
     parting: Deferred[None] | None = None
     """Fires when the last goodbye is said."""
 
@@ -151,6 +154,12 @@ class Core:
             except MailgatewayError as error:
                 if line is self.line:
                     watching.lost(line, error)
+            except CancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001 (whatever it is: a watcher that died would look healthy)
+                self.log.failure("watching failed", failure=Failure(Fault(place_of(error))))
+                if line is self.line:
+                    watching.lost(line, Fault("a defect of mailgateway stopped the work; its log says where"))
 
         return self.tasks.start(reporting(), "watching the mailbox")
 

@@ -6,14 +6,13 @@
 statement's parameters, which are people's mail.
 """
 
-import traceback
 from types import MappingProxyType
 from typing import Any
 
 from attrs import Factory, frozen
 from twisted.logger import Logger
 
-from mailgateway.errors import PeerError, Refusal, StaleWrite, StoreError
+from mailgateway.errors import PeerError, Refusal, StaleWrite, StoreError, place_of
 from mailgateway.shapes import printed
 
 log = Logger()
@@ -106,12 +105,5 @@ def problem_of(error: Exception, asked: str) -> Problem:
                 "store_unavailable", "the database cannot be used now; nothing was changed, so try again soon"
             )
         case _:
-            log.error("{asked} failed: {place}", asked=asked, place=_place(error))
+            log.error("{asked} failed: {place}", asked=asked, place=place_of(error))
             return Problem("internal", "the service failed; its log says where, and trying again is safe")
-
-
-def _place(error: BaseException) -> str:
-    """Tell an error's class and the way to it, without its text."""
-    frames = traceback.extract_tb(error.__traceback__)
-    way = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames[-8:]))
-    return f"{type(error).__name__} at {way}"

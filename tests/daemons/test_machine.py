@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mailgateway.daemons.machine import start_machine
 from mailgateway.daemons.watching import STORE_SECONDS, Condition, Core, Held, Line, Watching
 from mailgateway.domain.reconnect import FailureClass
-from mailgateway.errors import LoginUnavailable, PeerError, StoreUnavailable, Throttled, Unreachable
+from mailgateway.errors import Fault, LoginUnavailable, PeerError, StoreUnavailable, Throttled, Unreachable
 from tests.daemons.draw_machine import drawing
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -221,6 +221,19 @@ class MachineTests(SynchronousTestCase):
             self.watching.retry()
             self.attempts[-1].errback(StoreUnavailable("the disk is full"))
         self.assertLessEqual(self.told[-1].seconds or 0, STORE_SECONDS)
+
+    def test_a_defect_of_ours_backs_off_and_is_told(self) -> None:
+        """Whatever is raised: a watcher that stood still for good would look healthy and be deaf."""
+        line = self.resting()
+        line.news()
+        line.fail("catch up", UnicodeEncodeError("utf-8", "the words of a person", 0, 1, "surrogates"))
+        self.assertEqual(self.told[-1].state, "backing-off")
+        self.assertNotIn("words", self.told[-1].error)
+        [logged] = self.flushLoggedErrors(Fault)
+        self.assertIn("UnicodeEncodeError at", str(logged.value))
+        self.assertNotIn("words", str(logged.value))
+        self.clock.advance(self.told[-1].seconds or 0)
+        self.assertEqual(len(self.attempts), 2)
 
     def test_a_held_credential_waits_until_it_may_be_tried(self) -> None:
         """Once refused: one more attempt at the time that is named, not before."""
