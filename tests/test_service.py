@@ -1,12 +1,8 @@
 """The composition root: how it begins, yields, reloads and ends."""
 
 import os
-import socket
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 from attrs import define, field
@@ -15,39 +11,17 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway import secrets
-from mailgateway.client import ServiceUnreachable
 from mailgateway.daemons.instance_lock import Holder, InstanceLock, take_lock
 from mailgateway.daemons.listening import Listening
 from mailgateway.demo.service import settings_text
-from mailgateway.errors import ConfigError, StoreUnavailable
+from mailgateway.errors import StoreUnavailable
 from mailgateway.flows.ports import Reloaded
 from mailgateway.http.keys import read_keys
 from mailgateway.service import CLOSE_SECONDS, STOP_SECONDS, Gateway, identity_of
 from mailgateway.settings import load
-from tests.acceptance.harness import Gateway as Process
 from tests.daemons.small_imap import Habits
-from tests.daemons.world import IMAP_PORT, SMTP_PORT, Network
+from tests.daemons.world import IMAP_PORT, Network, settings_of
 from tests.fakes.database import ImmediateDatabase
-from tests.fakes.dovecot import eventually
-
-EXIT_SECONDS = 30
-
-
-def settings_of(folder: Path, **sections: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
-    """Good settings, whose servers are on this machine's loopback interface."""
-    password = folder / "password"
-    password.touch(mode=0o600)
-    password.write_text("correct-horse-7Qx9vw\n", encoding="utf-8")
-    server = {"host": "127.0.0.1", "tls": "none"}
-    return {
-        "device": {"name": "laptop"},
-        "accounts.main": {"address": "agent@example.org", "watch": ["INBOX"]},
-        "accounts.main.imap": {**server, "port": IMAP_PORT, "password_file": str(password)},
-        "accounts.main.smtp": {**server, "port": SMTP_PORT},
-        "people": {"allowed": ["robin@example.net"]},
-        "security": {"trusted_authserv_ids": ["mx.example.org"]},
-        **sections,
-    }
 
 
 @define(eq=False)
@@ -210,7 +184,7 @@ class EndTests(GatewayTestCase):
         stopping = self.gateway.stopService()
         self.network.settle()
         self.successResultOf(stopping)
-        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+        self.assertEqual(len(self.flushLoggedErrors()), 1)
         self.assertEqual(self.database.closed, ["closed"])
 
     def test_a_database_that_is_at_work(self) -> None:
@@ -304,101 +278,3 @@ class ReloadTests(GatewayTestCase):
         (self.folder / "password").write_text("mended\n", encoding="utf-8")
         self.reload()
         self.assertEqual(self.states(), ["watching"])
-
-
-class ProcessTests(SynchronousTestCase):
-    """The real thing, as child processes of ``twistd``."""
-
-    def setUp(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="mailgateway-test-"))
-        self.addCleanup(rmtree, self.folder, ignore_errors=True)
-
-    def process(self, port: int | None = None, **sections: Mapping[str, object]) -> Process:
-        """A service in the folder, not started; nothing of it is left in the end."""
-        process = Process(self.folder, settings_of(self.folder, **sections))
-        if port is not None:
-            process.port = port
-            process.client = process.another_client()
-        self.addCleanup(process.client.close)
-        self.addCleanup(process.kill)
-        return process
-
-    def ending(self, process: Process) -> tuple[int, str]:
-        """The exit status of a service that ends by itself, and what it wrote."""
-        before = len(process.log())
-        child = process.launch()
-        try:
-            status = child.wait(EXIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"it runs on:\n{process.log()[before:]}") from None
-        return status, process.log()[before:]
-
-    def test_wrong_settings(self) -> None:
-        """Exit 2, every problem at once on lines of their own, and nothing is made on the disk."""
-        status, wrote = self.ending(
-            self.process(device={"nmae": "x"}, notify={"budget_per_minute": 0}, people={"allowed": []})
-        )
-        self.assertEqual(status, 2)
-        for path in ("device.nmae", "notify.budget_per_minute", "people.allowed"):
-            self.assertEqual(
-                len([line for line in wrote.splitlines() if line.startswith(f"mailgateway: {path}")]),
-                1,
-                wrote,
-            )
-        self.assertNotIn("Traceback", wrote)
-        self.assertFalse((self.folder / "state").exists())
-
-    def test_a_second_one_yields(self) -> None:
-        """Exit 0 without a word when our own healthy service runs already, and it goes on undisturbed."""
-        first = self.process().start()
-        status, wrote = self.ending(self.process(first.port))
-        self.assertEqual((status, wrote), (0, ""))
-        first.client.prove()
-        other_port = self.process()
-        status, wrote = self.ending(other_port)
-        self.assertEqual(status, 1)
-        self.assertIn(str(first.port), wrote)
-        self.assertEqual(first.stop(), 0)
-
-    def test_many_at_once(self) -> None:
-        """One wins, the others leave quietly, and all of them mean the same service."""
-        first = self.process()
-        others = [self.process(first.port) for _ in range(2)]
-        children = [process.launch() for process in (first, *others)]
-        winner = self.process(first.port)
-
-        def healthy() -> bool:
-            try:
-                winner.client.prove()
-            except (ServiceUnreachable, ConfigError):
-                return False
-            return True
-
-        eventually("one of them is healthy", healthy, EXIT_SECONDS)
-        ended = [child for child in children if self.ended(child)]
-        self.assertEqual(sorted(child.returncode for child in ended), [0, 0])
-
-    def ended(self, child: "subprocess.Popen[bytes]") -> bool:
-        """Whether a child ends within a few seconds."""
-        try:
-            child.wait(4)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
-    def test_a_port_of_a_foreign_program(self) -> None:
-        """Exit 1 with one sentence that says what to do, before anything else is done."""
-        with socket.create_server(("127.0.0.1", 0)) as foreign:
-            status, wrote = self.ending(self.process(foreign.getsockname()[1]))
-        self.assertEqual(status, 1)
-        self.assertEqual(len(wrote.splitlines()), 1, wrote)
-        self.assertIn("daemon.port", wrote)
-        self.assertFalse(list((self.folder / "state").glob("*.sqlite3")))
-
-    def test_killed_and_started_again(self) -> None:
-        """Nothing has to be cleared away by hand."""
-        first = self.process().start()
-        first.kill()
-        again = self.process(first.port).start()
-        self.assertEqual(again.stop(), 0)
-        self.assertFalse((self.folder / "twistd.pid").exists())

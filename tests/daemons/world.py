@@ -4,8 +4,9 @@
 reactor's clock moves the database's with it.  Nothing sleeps, and nothing leaves the process.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 from attrs import define, field
@@ -103,6 +104,23 @@ def account(**changes: Any) -> Account:
         "smtp": server(SMTP_PORT, "IMAP_PASSWORD"),
     }
     return Account(**values | changes)
+
+
+def settings_of(folder: Path, **sections: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
+    """Good settings, whose servers are on this machine's loopback interface."""
+    password = folder / "password"
+    password.touch(mode=0o600)
+    password.write_text(f"{PASSWORD}\n", encoding="utf-8")
+    server = {"host": "127.0.0.1", "tls": "none"}
+    return {
+        "device": {"name": "laptop"},
+        "accounts.main": {"address": "agent@example.org", "watch": ["INBOX"]},
+        "accounts.main.imap": {**server, "port": IMAP_PORT, "password_file": str(password)},
+        "accounts.main.smtp": {**server, "port": SMTP_PORT},
+        "people": {"allowed": ["robin@example.net"]},
+        "security": {"trusted_authserv_ids": ["mx.example.org"]},
+        **sections,
+    }
 
 
 @define(eq=False)
