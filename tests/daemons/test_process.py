@@ -1,31 +1,23 @@
 """What ties the service to its machine: the lock, its sockets, the service manager, the passing of time."""
 
 import os
-import signal
 import socket
 import stat
 import subprocess
 import sys
-import time
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from twisted.internet import reactor as global_reactor
-from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from mailgateway.daemons.idle_exit import IdleExit
 from mailgateway.daemons.instance_lock import FILE, Holder, InstanceLock, take_lock
 from mailgateway.daemons.listening import PortTaken, bind
 from mailgateway.daemons.service_manager import Watchdog, inherited_sockets, notify
-from mailgateway.daemons.sweeper import SWEEP_SECONDS, Sweeper, process_is_alive
-from mailgateway.errors import ConfigError, StoreUnavailable
-from mailgateway.flows.bell import Event, EventKind
+from mailgateway.errors import ConfigError
 from mailgateway.settings import Daemon
-from tests.flows.outbound import OutboundTestCase
 
 reactor: Any = global_reactor
 ROOT = Path(__file__).parent.parent.parent
@@ -233,177 +225,3 @@ class ServiceManagerTests(SynchronousTestCase):
             with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
                 client.settimeout(20)
                 self.assertEqual(client.recv(100), b"from the child")
-
-
-class IdleExitTests(OutboundTestCase):
-    """A service that nobody needs ends, where that is wanted."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.clock = Clock()
-        self.left: list[float] = []
-        self.attended = False
-        gateway = self.gateway
-        self.idle = IdleExit(
-            self.clock,
-            gateway.database,
-            gateway.identity,
-            120,
-            lambda: self.attended,
-            lambda: self.left.append(self.clock.seconds()),
-            lambda: datetime.now(UTC) + gateway.database.offset,
-        )
-        self.idle.startService()
-        self.addCleanup(self.idle.stopService)
-
-    def later(self, seconds: float) -> None:
-        """Let time pass for everybody."""
-        self.gateway.later(seconds=seconds)
-        self.clock.advance(seconds)
-
-    def test_nobody_comes(self) -> None:
-        """It ends after its time, not before."""
-        self.later(119)
-        self.assertEqual(self.left, [])
-        self.later(2)
-        self.assertEqual(len(self.left), 1)
-
-    def test_a_ping_gives_it_its_whole_time_again(self) -> None:
-        """Sessions count by their pings."""
-        self.later(100)
-        self.ping()
-        self.later(100)
-        self.assertEqual(self.left, [])
-        self.later(25)
-        self.assertEqual(len(self.left), 1)
-
-    def test_who_is_connected_counts_without_pings(self) -> None:
-        """A stream that waits is somebody."""
-        self.attended = True
-        for _ in range(5):
-            self.later(120)
-        self.assertEqual(self.left, [])
-        self.attended = False
-        self.later(125)
-        self.assertEqual(len(self.left), 1)
-
-    def test_without_a_database_nobody_knows(self) -> None:
-        """It stays, rather than leave somebody alone."""
-        self.gateway.database.failures = [StoreUnavailable("gone")]
-        self.later(121)
-        self.assertEqual(self.left, [])
-
-    def test_a_stop_leaves_no_timer(self) -> None:
-        """Nothing turns afterwards."""
-        self.successResultOf(self.idle.stopService())
-        self.assertEqual(self.clock.getDelayedCalls(), [])
-
-
-class SweeperTests(OutboundTestCase):
-    """What happens by the passing of time."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.clock = Clock()
-        self.looks = 0
-        self.due: datetime | None = None
-        gateway = self.gateway
-        self.sweeper = Sweeper(
-            self.clock,
-            gateway.database,
-            gateway.bell,
-            gateway.identity,
-            30,
-            timedelta(hours=1),
-            self.look,
-        )
-
-    def look(self) -> "Deferred[datetime | None]":
-        """Look for settled turns."""
-        self.looks += 1
-        due: Deferred[datetime | None] = Deferred()
-        due.callback(self.due)
-        return due
-
-    def start_sweeping(self) -> None:
-        """Begin."""
-        self.sweeper.startService()
-        self.addCleanup(self.sweeper.stopService)
-
-    def test_a_mail_whose_sender_fell_silent(self) -> None:
-        """After its lease it becomes unclear by itself."""
-        sent = self.submit()
-        self.claim()
-        self.start_sweeping()
-        self.gateway.later(minutes=16)
-        self.clock.advance(SWEEP_SECONDS * 1.2)
-        self.assertEqual(self.row(sent).state, "unclear")
-
-    def test_a_sweep_that_fails_is_made_again(self) -> None:
-        """Neither a lost database nor a fault of ours ends the sweeping for good."""
-        for failure in (StoreUnavailable("gone"), OSError("read-only"), ZeroDivisionError()):
-            self.setUp()
-            sent = self.submit()
-            self.claim()
-            self.gateway.database.failures = [failure]
-            self.sweeper.startService()
-            self.gateway.later(minutes=16)
-            self.clock.advance(SWEEP_SECONDS * 1.2)
-            self.assertEqual(self.row(sent).state, "unclear", failure)
-            self.successResultOf(self.sweeper.stopService())
-        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
-
-    def test_settled_turns_are_looked_for_when_they_are_due(self) -> None:
-        """And at a ring, and once a minute whatever happens."""
-        self.due = datetime.now(UTC) + timedelta(seconds=10)
-        self.start_sweeping()
-        self.assertEqual(self.looks, 1)
-        self.due = None
-        self.clock.advance(11)
-        self.assertEqual(self.looks, 2)
-        self.gateway.bell.ring(Event(EventKind.SETTLE))
-        self.assertEqual(self.looks, 3)
-        self.clock.advance(59)
-        self.assertEqual(self.looks, 3)
-        self.clock.advance(2)
-        self.assertEqual(self.looks, 4)
-
-    def test_a_stop_leaves_no_timer(self) -> None:
-        """Nothing turns afterwards, and a late ring wakes nobody."""
-        self.sweeper.startService()
-        self.successResultOf(self.sweeper.stopService())
-        self.gateway.bell.ring(Event(EventKind.SETTLE))
-        self.assertEqual((self.clock.getDelayedCalls(), self.looks), ([], 1))
-
-
-class AliveTests(SynchronousTestCase):
-    """Whether a claim's process still runs."""
-
-    def child(self) -> "subprocess.Popen[str]":
-        """A process that waits."""
-        child = python("input()", stdin=subprocess.PIPE)
-        assert child.stdin is not None
-        assert child.stdout is not None
-        for each in (child.stdin, child.stdout):
-            self.addCleanup(each.close)
-        self.addCleanup(child.wait)
-        self.addCleanup(child.kill)
-        return child
-
-    def test_by_its_start(self) -> None:
-        """A pid that was given to another process since is told apart."""
-        before = time.time()
-        child = self.child()
-        self.assertTrue(process_is_alive(child.pid, before))
-        self.assertTrue(process_is_alive(child.pid, None))
-        self.assertFalse(process_is_alive(child.pid, before - 3_600))
-        self.assertFalse(process_is_alive(child.pid, before + 3_600))
-
-    def test_one_that_has_ended(self) -> None:
-        """Also while its parent has not asked for it."""
-        child = self.child()
-        child.send_signal(signal.SIGKILL)
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        self.assertFalse(process_is_alive(child.pid, None))
-        child.wait()
-        self.assertFalse(process_is_alive(child.pid, None))
