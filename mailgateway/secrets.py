@@ -21,6 +21,9 @@ from mailgateway.ids import MachineId
 SHORTEST_KEY = 32
 LARGEST_SECRET = 64 * 1024
 
+NOT_OURS = 0o027
+"""What the state directory permits nobody: its group to write, and others to do anything."""
+
 
 @frozen
 class PasswordFile:
@@ -102,12 +105,15 @@ def check_private(file: Path, path: str) -> list[Problem]:
 
 
 def prepare_state_dir(path: Path) -> None:
-    """Make the state directory with mode 0700; one that exists keeps its mode unless others may write it."""
+    """Make the state directory with mode 0700; one that exists loses what ``NOT_OURS`` names.
+
+    Whoever may write a directory may replace the keys in it; reading may stay with the group, for backups.
+    """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         mode = stat.S_IMODE(path.stat().st_mode)
-        if mode & 0o007:
-            path.chmod(mode & ~0o007)
+        if mode & NOT_OURS:
+            path.chmod(mode & ~NOT_OURS)
     except OSError as error:
         raise _problem("daemon.state_dir", f"{path} cannot be made or used: {error.strerror}") from None
 

@@ -108,13 +108,14 @@ class StateTests(SecretCase):
     """The state directory and the files in it."""
 
     def test_the_directory_is_ours_alone(self) -> None:
-        """Made with 0700, parents too; one that others could open is closed to them; a file is told."""
+        """Made with 0700, parents too; others may do nothing in it, a group may not write; a file is told."""
         made = self.folder / "a" / "state"
         prepare_state_dir(made)
         self.assertEqual(stat.S_IMODE(made.stat().st_mode), 0o700)
-        made.chmod(0o755)
-        prepare_state_dir(made)
-        self.assertEqual(stat.S_IMODE(made.stat().st_mode) & 0o007, 0)
+        for found, left in ((0o755, 0o750), (0o770, 0o750), (0o722, 0o700), (0o750, 0o750), (0o700, 0o700)):
+            made.chmod(found)
+            prepare_state_dir(made)
+            self.assertEqual(stat.S_IMODE(made.stat().st_mode), left, oct(found))
         error = self.assertRaises(ConfigError, prepare_state_dir, self.write("file", b""))
         self.assertEqual(self.problem(error).path, "daemon.state_dir")
 
