@@ -17,6 +17,7 @@ from twisted.web.http import Request
 from mailgateway.errors import Refusal
 from mailgateway.http.keys import NOBODY, Bearer, Keys
 from mailgateway.settings import Settings
+from mailgateway.shapes.kinds import CONTROL
 
 API_VERSION = 1
 
@@ -95,11 +96,8 @@ class Guards:
         versions = headers.getRawHeaders(b"mailgateway-api")
         if versions and versions != [b"%d" % API_VERSION]:
             return INCOMPATIBLE
-        if b"%" in route:
-            try:
-                unquote_to_bytes(route).decode("utf-8")
-            except UnicodeDecodeError:
-                return NOT_A_PATH
+        if not _is_readable(route):
+            return NOT_A_PATH
         if not method.isalpha():
             return Refusal("method_not_allowed", "there is no such method")
         return bearer
@@ -107,6 +105,14 @@ class Guards:
     def _bearer(self, given: Sequence[bytes]) -> Bearer | None:
         scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
         return self._keys().bearer(token.strip()) if scheme.lower() == b"bearer" and token else None
+
+
+def _is_readable(path: bytes) -> bool:
+    """Whether a path is text without control characters: no id has any, and PostgreSQL cannot hold NUL."""
+    try:
+        return CONTROL.search(unquote_to_bytes(path).decode("utf-8")) is None
+    except UnicodeDecodeError:
+        return False
 
 
 @lru_cache(maxsize=16)

@@ -1,7 +1,10 @@
 """Guards: who gets in, and that whoever does not learns nothing and changes nothing."""
 
+import re
+
 from twisted.trial.unittest import SynchronousTestCase
 
+from mailgateway.errors import StoreUnavailable
 from mailgateway.http.guards import names_of
 from mailgateway.http.table import ROUTES
 from tests.http.rig import BOUND, HOST, KEY, PERSON, PORT, Rig, settings
@@ -165,6 +168,17 @@ class GuardTests(SynchronousTestCase):
             self.assertIn(answer.status, {404, 405}, path)
             self.assertIn("message", answer.json)
         self.assertEqual(self.rig.ask("GET", "//health", key=None).status, 401)
+
+    def test_no_control_character_reaches_the_database(self) -> None:
+        """Written out or encoded, in any variable part of a path: not found, and nothing was looked up."""
+        self.rig.database.failures.append(StoreUnavailable("nobody may ask"))
+        for route in ROUTES:
+            for name in re.findall(r"\{\w+\}", route.path):
+                for odd in ("%00", "a%00b", "%0a", "%1f", "%7f", "%c2%85", "%e2%80%a8", "\0", "a\x7f"):
+                    path = re.sub(r"\{\w+\}", "x", route.path.replace(name, odd))
+                    answer = self.rig.ask(route.method, path, headers={"X-Instance-Id": "i"})
+                    self.assertIn((answer.status, answer.code), {(404, "unknown"), (400, "malformed")}, path)
+        self.assertEqual(len(self.rig.database.failures), 1)
 
     def test_another_method_says_which_there_are(self) -> None:
         """405 with Allow."""
