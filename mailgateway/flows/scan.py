@@ -13,13 +13,15 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from attrs import define, field, frozen
+from twisted.internet.defer import CancelledError
 
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.judge import Judged, Refused, judge
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.folders import Continue, FirstLook, Renumbered, finish_renumbering, open_folder
+from mailgateway.flows.isolate import defective, file_batch
 from mailgateway.flows.ports import FetchedMail, Mailbox
-from mailgateway.flows.receive import Examined, Window, receive
+from mailgateway.flows.receive import Examined, Received, Window, receive
 from mailgateway.mail.inbound import Inbound, is_candidate, read, read_headers
 from mailgateway.mail.own import Own
 from mailgateway.mail.verdict import Verdict
@@ -170,7 +172,7 @@ class Scanner:
         def sort(mail: FetchedMail) -> None:
             nonlocal strangers, highest
             highest = max(highest, mail.uid)
-            if is_candidate(read_headers(mail.header), self.rules.own):
+            if self._concerns_us(mail):
                 candidates.append(mail)
             else:
                 strangers += 1
@@ -202,21 +204,23 @@ class Scanner:
     async def _file(
         self, mailbox: Mailbox, fence: int | None, through: int, mails: Sequence[Examined], tally: "_Tally"
     ) -> None:
-        received = await receive(
-            self.database,
-            self.bell,
-            self.rules.identity,
-            Window(mailbox.account, mailbox.folder, mailbox.uid_validity, through, fence),
-            mails,
-            self.rules.own,
-            token_key=self.rules.token_key,
-            header_threading=self.rules.header_threading,
-        )
+        async def file(upto: int, batch: Sequence[Examined]) -> Received:
+            return await receive(
+                self.database,
+                self.bell,
+                self.rules.identity,
+                Window(mailbox.account, mailbox.folder, mailbox.uid_validity, upto, fence),
+                batch,
+                self.rules.own,
+                token_key=self.rules.token_key,
+                header_threading=self.rules.header_threading,
+            )
+
+        received = await file_batch(file, through, mails)
         tally.add(len(mails), received.routed, received.refused)
 
     async def _examine(self, mailbox: Mailbox, mail: FetchedMail) -> Examined | None:
         """Fetch and judge one candidate; ``None`` when it has vanished meanwhile."""
-        own = self.rules.own
         received_at = mail.received_at or datetime.now(UTC)
         if mail.raw is None and mail.size > LARGEST:
             return _unread(mail, received_at, Verdict.TOO_LARGE, f"it has {mail.size} octets")
@@ -225,12 +229,28 @@ class Scanner:
             raw = await mailbox.fetch_raw(mail.uid, LARGEST)
         if raw is None:
             return await self._missing(mailbox, mail, received_at)
-        known = raw
-        if len(known) > SMALL:
-            judged = await self.in_thread(lambda: judge(known, own))
-        else:
-            judged = judge(known, own)
+        judged = await self._judge(raw)
         return Examined(mail.uid, received_at, len(raw), hashlib.sha256(raw).hexdigest(), judged)
+
+    def _concerns_us(self, mail: FetchedMail) -> bool:
+        """Whether the whole mail is to be read; a mail whose header hits a defect is."""
+        try:
+            return is_candidate(read_headers(mail.header), self.rules.own)
+        except Exception as error:  # noqa: BLE001 (any defect; the judging says what becomes of the mail)
+            defective(error, "reading the header of a mail")
+            return True
+
+    async def _judge(self, raw: bytes) -> Judged:
+        """Judge a mail, a large one off the reactor's thread."""
+        own = self.rules.own
+        try:
+            if len(raw) > SMALL:
+                return await self.in_thread(lambda: judge(raw, own))
+            return judge(raw, own)
+        except CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 (any defect; judging is pure, so trying again is no help)
+            return defective(error, "judging a mail")
 
     async def _missing(self, mailbox: Mailbox, mail: FetchedMail, received_at: datetime) -> Examined | None:
         """A text that did not come: gone with its mail, or still there and to be tried again."""
@@ -249,7 +269,11 @@ class Scanner:
 
 def _unread(mail: FetchedMail, received_at: datetime, verdict: Verdict, reason: str) -> Examined:
     """A mail of which only header fields are known."""
-    inbound = read(mail.header)
+    try:
+        inbound = read(mail.header)
+    except Exception as error:  # noqa: BLE001 (any defect; the verdict stands without it)
+        inbound = None
+        defective(error, "reading the header of a mail")
     known = inbound if isinstance(inbound, Inbound) else None
     digest = hashlib.sha256(mail.header).hexdigest()
     return Examined(

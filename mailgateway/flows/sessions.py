@@ -107,12 +107,14 @@ def _facts(ping: Ping) -> dict[str, Any]:
 async def bye(
     database: Database, bell: Bell, identity: Identity, session: SessionId, instance: InstanceId
 ) -> None:
-    """The instance leaves; its session's outstanding decision is freed as by ``free``."""
+    """The instance leaves; its session's outstanding decision is freed as by ``free``.
+
+    Not so when another live instance carries the session on: the decision is that one's by now.
+    """
     del identity  # every flow of a session is told who we are
 
     def work(tx: Tx) -> QuestionId | None:
-        sessions.leave(tx, session, instance)
-        return _free(tx, session)
+        return _free(tx, session) if sessions.leave(tx, session, instance) else None
 
     freed = await database.run(work)
     bell.ring(Event(EventKind.SESSION, session, session))

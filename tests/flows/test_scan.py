@@ -2,20 +2,29 @@
 
 from datetime import timedelta
 from email.message import EmailMessage
+from typing import TypeVar
 
-from attrs import evolve
+from attrs import define, evolve
+from sqlalchemy import select
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
 from mailgateway.domain.envelope import Envelope
-from mailgateway.errors import Unreachable
+from mailgateway.errors import Fault, Unreachable
 from mailgateway.flows import deliver, folders
 from mailgateway.flows.deliver import Claimant, Target
+from mailgateway.flows.ports import Database
 from mailgateway.flows.scan import FEW, PATIENCE, WINDOW, Rules, Scanned, Scanner
 from mailgateway.mail.own import Own
+from mailgateway.store.database import Tx, Work
+from mailgateway.store.tables import envelope
+from tests.fakes.database import ImmediateDatabase
 from tests.fakes.mailbox import FakeMailbox
 from tests.flows.outbound import I1, IDENTITY, S1, OutboundTestCase
 
+T = TypeVar("T")
+
+GUILTY = "guilty secret"
 PERSON = "robin@example.org"
 RESULTS = "mx.example.net; dkim=pass header.d=example.org; dmarc=pass header.from=example.org"
 OWN = Own(addresses=["agent@example.org"], allowed=[PERSON], trusted_authserv_ids=["mx.example.net"])
@@ -33,6 +42,22 @@ def mail(words: str, subject: str, sender: str = PERSON) -> bytes:
     return message.as_bytes().replace(b"\n", b"\r\n")
 
 
+@define(eq=False)
+class StumblingDatabase(ImmediateDatabase):
+    """A database under a program with a defect: what it is given to store, it cannot encode."""
+
+    def run(self, work: Work[T]) -> Deferred[T]:
+        """Run ``work``, unless it leaves a guilty envelope behind."""
+
+        def falling(tx: Tx) -> T:
+            result = work(tx)
+            if tx.execute(select(envelope.c.id).where(envelope.c.body == GUILTY)).first():
+                raise UnicodeEncodeError("utf-8", GUILTY, 0, 1, "surrogates not allowed")
+            return result
+
+        return ImmediateDatabase.run(self, falling)
+
+
 class ScanTestCase(OutboundTestCase):
     """A session with a question out, and the folder that its answers come to."""
 
@@ -42,11 +67,13 @@ class ScanTestCase(OutboundTestCase):
         sent = self.now(self.submitting())
         self.subject = f"Re: {sent.subject}"
         self.mailbox = FakeMailbox()
-        rules = Rules(IDENTITY, OWN, timedelta(hours=168), "k" * 64, header_threading=True)
-        self.scanner = Scanner(
-            self.gateway.database, self.gateway.bell, rules, lambda judging: succeed(judging())
-        )
+        self.scanner = self.make_scanner(self.gateway.database)
         self.clock = Clock()
+
+    def make_scanner(self, database: Database) -> Scanner:
+        """A scanner that judges at once."""
+        rules = Rules(IDENTITY, OWN, timedelta(hours=168), "k" * 64, header_threading=True)
+        return Scanner(database, self.gateway.bell, rules, lambda judging: succeed(judging()))
 
     def scan(self) -> Scanned:
         """One scan, to its end."""
@@ -198,6 +225,23 @@ class ForwardTests(ScanTestCase):
         self.mailbox.vanishing = {gone}
         self.scan()
         self.assertEqual(self.words(), ["still here"])
+
+
+class DefectTests(ScanTestCase):
+    """A mail that hits a defect of ours holds nobody up."""
+
+    def test_one_mail_that_cannot_be_filed_is_refused_and_the_others_are_filed(self) -> None:
+        """Together they fail, apart only the guilty one does; the log says where, and no word of it."""
+        self.scan()
+        for words in ("one", GUILTY, "three"):
+            self.answer(words)
+        self.scanner = self.make_scanner(StumblingDatabase(self.gateway.database.engine))
+        scanned = self.scan()
+        self.assertEqual(self.words(), ["one", "three"])
+        self.assertEqual((scanned.routed, scanned.refused), (2, {"malformed": 1}))
+        [fault] = self.flushLoggedErrors(Fault)
+        self.assertNotIn("secret", str(fault.value))
+        self.assertEqual(self.scan(), Scanned(0, 0, {}))
 
 
 class RenumberingTests(ScanTestCase):
