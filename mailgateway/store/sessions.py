@@ -93,16 +93,24 @@ def touch_runtime(tx: Tx, session_id: SessionId, instance: InstanceId) -> None:
     )
 
 
-def leave(tx: Tx, session_id: SessionId, instance: InstanceId) -> None:
-    """The instance runs the session no more; the session has left when no other live one runs it."""
-    tx.execute(delete(runtime).where(runtime.c.session_id == session_id, runtime.c.instance_id == instance))
-    others = tx.execute(
-        select(runtime.c.instance_id)
+def leave(tx: Tx, session_id: SessionId, instance: InstanceId) -> bool:
+    """The instance runs the session no more; the session has left when no other live one runs it.
+
+    Whether nobody else carries the session on: no other instance is live, or none has pinged since this one
+    did.  A stale instance that says bye late is thus told from the one that took its place.
+    """
+    mine = (runtime.c.session_id == session_id, runtime.c.instance_id == instance)
+    pinged = tx.execute(select(runtime.c.last_ping_at).where(*mine)).scalar()
+    tx.execute(delete(runtime).where(*mine))
+    latest = tx.execute(
+        select(runtime.c.last_ping_at)
         .where(runtime.c.session_id == session_id, runtime.c.last_ping_at > tx.now - LIVE)
+        .order_by(runtime.c.last_ping_at.desc())
         .limit(1)
-    ).first()
-    if others is None:
+    ).scalar()
+    if latest is None:
         tx.execute(update(session).where(session.c.id == session_id).values(left_at=tx.now))
+    return latest is None or (pinged is not None and pinged > latest)
 
 
 def live(tx: Tx, machine_id: MachineId) -> int:

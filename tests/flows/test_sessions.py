@@ -175,12 +175,38 @@ class ByeTests(OutboundTestCase):
         assert found is not None
         self.assertEqual(found.status, QuestionStatus.OPEN)
 
+    def test_a_stale_instance_does_not_free_the_decision_of_the_live_one(self) -> None:
+        """Whoever was succeeded, or never ran the session, says bye for itself alone."""
+        self.ping(instance=I1)
+        self.gateway.later(seconds=10)
+        self.ping(instance=I2)
+        self._reserve()
+        for stale in (I1, I1, InstanceId("stranger")):
+            self._bye(stale)
+            self.assertEqual(self._count(), 1, stale)
+        self._bye(I2)
+        self.assertEqual(self._count(), 0)
+
+    def test_the_successor_of_a_silent_instance_frees_the_decision(self) -> None:
+        """Its predecessor ended without a word: live by its last ping still, but it has not pinged since."""
+        self.ping(instance=I1)
+        self.gateway.later(seconds=10)
+        self.ping(instance=I2)
+        self._reserve()
+        self._bye(I2)
+        self.assertEqual(self._count(), 0)
+        self.assertIsNone(self._left_at())
+
     def test_bye_of_a_stranger_does_no_harm(self) -> None:
         """A session that never pinged may say bye."""
         self._bye(I1)
 
     def _bye(self, instance: InstanceId) -> None:
         self.now(sessions.bye(self.gateway.database, self.gateway.bell, IDENTITY, S1, instance))
+
+    def _reserve(self) -> None:
+        gateway = self.gateway
+        self.now(sessions.reserve(gateway.database, gateway.bell, IDENTITY, S1, I2, b"r" * 12))
 
     def _left_at(self) -> object:
         found = self.gateway.rows(lambda tx: rows.find(tx, S1))
