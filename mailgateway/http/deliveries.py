@@ -3,6 +3,7 @@
 import re
 from urllib.parse import quote
 
+from mailgateway.domain.delivery import DeliveryState
 from mailgateway.domain.envelope import Envelope, EnvelopeKind
 from mailgateway.errors import Refusal
 from mailgateway.flows import deliver
@@ -17,7 +18,10 @@ SAFE_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,63}/[a-z0-9][a-z0-9.+-]{0,127}", 
 
 
 async def pending(doors: Doors, call: Call) -> Reply:
-    """List what waits, oldest first; with ``wait``, wait until there is something."""
+    """List what waits, oldest first; with ``wait``, wait until something can be claimed.
+
+    What others have claimed is listed too, but is nothing to come back for at once, again and again.
+    """
     asked = call.query(PendingQuery)
     if asked.session is not None:
         call.bearer.require(asked.session)
@@ -41,7 +45,7 @@ async def pending(doors: Doors, call: Call) -> Reply:
         look,
         seconds=asked.wait,
         shared=doors.database.shared,
-        enough=lambda envelopes: bool(envelopes) or doors.closed,
+        enough=lambda envelopes: doors.closed or any(each.state is DeliveryState.NEW for each in envelopes),
     )
     return Reply(Pending(tuple(shapes_of.delivery(envelope) for envelope in found)))
 

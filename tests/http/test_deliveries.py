@@ -129,6 +129,27 @@ class PollTests(RouteCase):
         assert answer is not None
         self.assertEqual(answer.json, {"deliveries": []})
 
+    def test_what_is_claimed_does_not_end_a_poll(self) -> None:
+        """Else its client would ask again and again; released it does, and at the end it is listed."""
+        file(self.rig)
+        target = {"instanceId": "i", "id": ENVELOPE.id}
+        self.ask("POST", "/claim", target)
+        waiting, patient = self.rig.connect(), self.rig.connect()
+        waiting.feed(request("GET", "/pending?wait=30"))
+        patient.feed(request("GET", "/pending?wait=5"))
+        self.ask("POST", "/claim", target)
+        self.assertIsNone(waiting.answer())
+        self.rig.clock.advance(5)
+        over = patient.answer()
+        assert over is not None
+        self.assertEqual([each["state"] for each in over.json["deliveries"]], ["claimed"])
+        (listed,) = self.ask("GET", "/pending").json["deliveries"]
+        self.assertEqual(listed["state"], "claimed")
+        self.ask("POST", "/release", target)
+        answer = waiting.answer()
+        assert answer is not None
+        self.assertEqual([each["state"] for each in answer.json["deliveries"]], ["new"])
+
     def test_hanging_up_gives_everything_back(self) -> None:
         """No ticket, no timer, no traceback."""
         for _ in range(30):
