@@ -1,9 +1,9 @@
 """Handing envelopes to their sessions: look, claim, give back, ack.
 
 Every refusal says what to do; who may is decided in one order: the envelope must exist, its numbering must
-be the caller's, the instance must speak for its session, and it must be this machine's.  Only then its state
-counts.  A claim whose lease has run out is as good as none, except that its holder's ack still counts until
-another has claimed.
+be the caller's, the caller and the instance must speak for its session, and it must be this machine's.  Only
+then its state counts.  A claim whose lease has run out is as good as none, except that its holder's ack still
+counts until another has claimed.
 """
 
 import re
@@ -40,6 +40,8 @@ class Claimant:
     pid: int | None = None
     process_started_at: float | None = None
     """Unix seconds."""
+    sessions: frozenset[SessionId] = frozenset()
+    """The only sessions that whoever asks may speak for; none named: all."""
 
 
 @frozen
@@ -59,9 +61,11 @@ async def pending(
     *,
     session: SessionId | None,
     kind: EnvelopeKind | None,
+    among: frozenset[SessionId] = frozenset(),
 ) -> tuple[Envelope, ...]:
     """What waits for a session (``None``: for any) of this machine or of none, oldest first.
 
+    ``among`` are the only sessions that whoever asks may speak for; none named: all.
     Claimed ones are shown as such; one whose lease has run out is shown as new.  Nothing while the mode is
     off.  At most ``LIMIT``, fewer when they are long.
     """
@@ -69,7 +73,7 @@ async def pending(
     def work(tx: Tx) -> tuple[Envelope, ...]:
         if modes.current(tx, identity.machine_id) is Mode.OFF:
             return ()
-        waiting = envelopes.waiting(tx, identity.machine_id, session, kind, LIMIT)
+        waiting = envelopes.waiting(tx, identity.machine_id, session, kind, LIMIT, among=among)
         return tuple(_seen_by_others(envelope, tx.now) for envelope in waiting)
 
     return await database.read(work)
@@ -217,6 +221,8 @@ async def attachment(
 def _permitted(tx: Tx, identity: Identity, target: Target, claimant: Claimant) -> Envelope:
     """The envelope that is meant, if this claimant may touch it at all."""
     envelope = _find(tx, target)
+    if claimant.sessions and envelope.session_id not in claimant.sessions:
+        raise Refusal("not_yours", "This message is for a session that your key does not speak for.")
     speaks_for = sessions.of_instance(tx, claimant.instance)
     if speaks_for and envelope.session_id not in speaks_for:
         raise Refusal("not_yours", "This message is for another session than the one this instance runs.")

@@ -5,7 +5,6 @@ from urllib.parse import quote
 
 from mailgateway.domain.delivery import DeliveryState
 from mailgateway.domain.envelope import Envelope, EnvelopeKind
-from mailgateway.errors import Refusal
 from mailgateway.flows import deliver
 from mailgateway.flows.bell import Event, EventKind
 from mailgateway.flows.waiting import wait_until
@@ -35,8 +34,9 @@ async def pending(doors: Doors, call: Call) -> Reply:
         )
 
     async def look() -> tuple[Envelope, ...]:
-        found = await deliver.pending(doors.database, doors.identity, session=asked.session, kind=kind)
-        return tuple(envelope for envelope in found if call.bearer.speaks_for(envelope.session_id))
+        return await deliver.pending(
+            doors.database, doors.identity, session=asked.session, kind=kind, among=call.bearer.sessions
+        )
 
     found = await wait_until(
         doors.reactor,
@@ -53,34 +53,14 @@ async def pending(doors: Doors, call: Call) -> Reply:
 async def claim(doors: Doors, call: Call) -> Reply:
     """Claim a delivery, or renew the claim by repeating it."""
     asked = call.body(TargetRequest)
-    target = shapes_of.target(asked)
-    await _within_reach(doors, call, target)
     claimed = await deliver.claim(
-        doors.database, doors.bell, doors.identity, target, shapes_of.claimant(doors.identity, asked)
+        doors.database,
+        doors.bell,
+        doors.identity,
+        shapes_of.target(asked),
+        shapes_of.claimant(doors.identity, asked, call.bearer.sessions),
     )
     return Reply(shapes_of.delivery(claimed))
-
-
-async def _within_reach(doors: Doors, call: Call, target: deliver.Target) -> None:
-    """Refuse a key that is bound to sessions when none of them has such a delivery waiting."""
-    for session in call.bearer.sessions:
-        found = await deliver.pending(doors.database, doors.identity, session=session, kind=None)
-        if any(_is_meant(envelope, target) for envelope in found):
-            return
-    if call.bearer.sessions:
-        raise Refusal("not_yours", "no session of this key has such a delivery waiting")
-
-
-def _is_meant(envelope: Envelope, target: deliver.Target) -> bool:
-    if target.id is not None:
-        return envelope.id.startswith(target.id)
-    source = envelope.source
-    return (
-        source is not None
-        and source.uid == target.uid
-        and target.account in {None, source.account}
-        and target.uid_validity in {None, source.uid_validity}
-    )
 
 
 async def release(doors: Doors, call: Call) -> Reply:
@@ -91,7 +71,7 @@ async def release(doors: Doors, call: Call) -> Reply:
         doors.bell,
         doors.identity,
         shapes_of.target(asked),
-        shapes_of.claimant(doors.identity, asked),
+        shapes_of.claimant(doors.identity, asked, call.bearer.sessions),
     )
     return Reply(shapes_of.delivery(released))
 
@@ -104,7 +84,7 @@ async def ack(doors: Doors, call: Call) -> Reply:
         doors.bell,
         doors.identity,
         shapes_of.target(asked),
-        shapes_of.claimant(doors.identity, asked),
+        shapes_of.claimant(doors.identity, asked, call.bearer.sessions),
     )
     return Reply({"acked": True})
 
@@ -117,7 +97,7 @@ async def attachment(doors: Doors, call: Call) -> Reply:
         doors.identity,
         call.parameters["id"],
         call.parameters["aid"],
-        deliver.Claimant(asked.x_instance_id, doors.identity.machine_id),
+        deliver.Claimant(asked.x_instance_id, doors.identity.machine_id, sessions=call.bearer.sessions),
     )
     declared = info.content_type.lower()
     return Reply(

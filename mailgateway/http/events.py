@@ -137,10 +137,11 @@ class EventStream:
 
     def _hear(self, numbered: Numbered) -> None:
         event = numbered.event
-        if event.kind not in PUBLIC or not self._bearer.speaks_for(event.session):
-            return
-        if self._session is None or event.session in {None, self._session}:
+        if event.kind in PUBLIC and (event.session is None or self._concerns(event.session)):
             self._tell(event, numbered.number)
+
+    def _concerns(self, session: SessionId) -> bool:
+        return self._session in {None, session} and self._bearer.speaks_for(session)
 
     def _tell(self, event: Event, number: int) -> None:
         if not self._paused:

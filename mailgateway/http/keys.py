@@ -27,8 +27,8 @@ class Bearer:
     sessions: frozenset[SessionId] = frozenset()
 
     def speaks_for(self, session: SessionId | None) -> bool:
-        """Whether the bearer may act for this session; ``None`` is an event or a row of no session."""
-        return not self.sessions or session is None or session in self.sessions
+        """Whether the bearer may act for this session; ``None`` is a row of no session, the machine's own."""
+        return not self.sessions or session in self.sessions
 
     def require(self, session: SessionId | None) -> None:
         """Refuse a session that is another's."""

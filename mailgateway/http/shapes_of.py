@@ -9,6 +9,7 @@ from mailgateway.flows.fates import Fate
 from mailgateway.flows.ports import AccountStatus, Reloaded, ScanSummary
 from mailgateway.flows.sessions import Ping, Presence
 from mailgateway.flows.submit import SendRequest, Submitted
+from mailgateway.ids import SessionId
 
 
 def ping(asked: shapes.PingRequest) -> Ping:
@@ -44,13 +45,14 @@ def target(asked: shapes.TargetRequest) -> Target:
     )
 
 
-def claimant(identity: Identity, asked: shapes.TargetRequest) -> Claimant:
-    """Say who acts."""
+def claimant(identity: Identity, asked: shapes.TargetRequest, sessions: frozenset[SessionId]) -> Claimant:
+    """Say who acts, by a key that speaks for these sessions (none named: for all)."""
     return Claimant(
         instance=asked.instance_id,
         machine=identity.machine_id,
         pid=asked.pid,
         process_started_at=asked.process_started_at,
+        sessions=sessions,
     )
 
 

@@ -5,7 +5,7 @@ were read: of two that meet one wins, the other raises ``StaleWrite`` (or, on Po
 reads anew).  The last claimant's name stays on a row whose lease has ended, so that a late ack is known.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -134,10 +134,21 @@ def at_uid(tx: Tx, uid: int, account: str | None, folder: str | None) -> tuple[E
 
 
 def waiting(
-    tx: Tx, machine: MachineId, session: SessionId | None, kind: EnvelopeKind | None, limit: int
+    tx: Tx,
+    machine: MachineId,
+    session: SessionId | None,
+    kind: EnvelopeKind | None,
+    limit: int,
+    *,
+    among: Collection[SessionId] = (),
 ) -> tuple[Envelope, ...]:
-    """Open envelopes of a machine or of none, oldest first, up to ``limit`` and ``TEXT_BUDGET``."""
+    """Open envelopes of a machine or of none, oldest first, up to ``limit`` and ``TEXT_BUDGET``.
+
+    ``session``, and ``among`` when it names any, say of which sessions; neither: of all.
+    """
     statement = _offered(select(table), machine, session)
+    if among:
+        statement = statement.where(table.c.session_id.in_(among))
     if kind is not None:
         statement = statement.where(table.c.kind == kind.value)
     rows: list[Row[Any]] = []

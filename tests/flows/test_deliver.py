@@ -203,6 +203,53 @@ class WhoTests(DeliverTestCase):
         self.ping(S1, InstanceId("of-two"))
         self.claim_envelope(self.one, "of-two")
 
+    def test_whoever_speaks_for_other_sessions_is_refused(self) -> None:
+        """However the envelope is named and whatever its state; knowing its claimant's name does not help."""
+        self.receive(self.reply("with a part", parts=[("plan.bin", b"x")]))
+        claimed = self.pending()[-1]
+        self.claim_envelope(claimed)
+        self.take(self.two)
+        gateway = self.gateway
+        stranger = evolve(self.by(), sessions=frozenset({S2}))
+        before = self.picture()
+        for found in (self.one, self.two, claimed):
+            assert found.source is not None
+            place = found.source
+            for target in (
+                Target(id=found.id),
+                Target(id=found.id[:10]),
+                Target(uid=place.uid),
+                Target(uid=place.uid, folder=place.folder),
+                Target(uid=place.uid, uid_validity=7, account=place.account, folder=place.folder),
+            ):
+                for flow in (deliver.claim, deliver.release, deliver.ack):
+                    refusal = self.refused(flow(gateway.database, gateway.bell, IDENTITY, target, stranger))
+                    self.assertEqual(refusal.code, "not_yours", (flow, target))
+        fetching = deliver.attachment(gateway.database, IDENTITY, claimed.id, "a1", stranger)
+        self.assertEqual(self.refused(fetching).code, "not_yours")
+        self.assertEqual(self.picture(), before)
+        mine = evolve(stranger, sessions=frozenset({S1, S2}))
+        self.now(deliver.ack(gateway.database, gateway.bell, IDENTITY, Target(id=claimed.id), mine))
+
+    def test_a_listing_of_some_sessions_is_full_of_theirs(self) -> None:
+        """What waits for others takes no place in it, however much that is."""
+        for number in range(deliver.LIMIT):
+            stuffing = evolve(self.one, id=EnvelopeId(f"m-{number:024x}"), source=None, session_id=S2)
+            self.gateway.rows(lambda tx, each=stuffing: envelopes.add(tx, each))  # type: ignore[misc]
+        late = evolve(self.one, id=EnvelopeId("m-" + "f" * 24), source=None, session_id=SessionId("late"))
+        self.gateway.rows(lambda tx: envelopes.add(tx, late, order=deliver.LIMIT))
+
+        def listing(*among: str, session: SessionId | None = None) -> Any:
+            theirs = frozenset(map(SessionId, among))
+            return self.now(
+                deliver.pending(self.gateway.database, IDENTITY, session=session, kind=None, among=theirs)
+            )
+
+        self.assertNotIn(late, listing())
+        self.assertEqual(listing("late"), (late,))
+        self.assertEqual(listing("late", S1), (self.one, self.two, late))
+        self.assertEqual(listing("late", session=S1), ())
+
     def test_foreign_device(self) -> None:
         """A session of another machine takes its mail there."""
         self.gateway.rows(lambda tx: _move_to_another_machine(tx, self.one))
