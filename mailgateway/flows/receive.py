@@ -3,7 +3,8 @@
 The cursor moves only here, with everything below it filed or refused, so that a crash repeats a window and
 never skips one.  Repeating is harmless: a mail is known by its place, and where the server has numbered the
 folder anew, by the digest of its bytes; then its envelope keeps its id, claim and journal and only learns the
-new place.  A stranger's mail leaves no row.
+new place.  A person's mail that somebody sends again, with another header around the same words, is known by
+who said what when.  A stranger's mail leaves no row.
 """
 
 import hashlib
@@ -187,6 +188,9 @@ class _Filing:
         match found:
             case Turned():
                 self._turn(mail, found)
+            case Deliver(said=said) if (earlier := self._said_before(said)) is not None:
+                sender, subject = sender_and_subject(mail.judged, self.rules)
+                self._turn(mail, Turned(Verdict.DUPLICATE, True, sender, subject), earlier)
             case Deliver():
                 if found.verdict is None:
                     self.routed += 1
@@ -218,6 +222,17 @@ class _Filing:
         # what still has its place in this numbering is the mail itself, and this one its copy
         here = [before for before in found if not self._renumbered(before)]
         return next(iter(here or found), None)
+
+    def _said_before(self, said: str) -> EnvelopeId | None:
+        """The envelope of a mail that said the same, unless that was lost with its numbers."""
+        return next(
+            (
+                each
+                for each in (sources.saying(self.tx, said) if said else ())
+                if envelopes.dropped_reason(self.tx, each) != "renumbered"
+            ),
+            None,
+        )
 
     def _renumbered(self, before: Filed) -> bool:
         place = before.place
@@ -273,7 +288,7 @@ class _Filing:
         envelopes.add(self.tx, envelope, len(self.filed))
         attachments.add(self.tx, envelope.id, found.parts)
         filed = Filed(place, mail.raw_sha256, envelope.id)
-        sources.add(self.tx, filed)
+        sources.add(self.tx, filed, found.said)
         self._remember(None, filed)
         self.known.add(mail.uid)
         self.filed.append(envelope.id)

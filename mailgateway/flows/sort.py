@@ -5,6 +5,7 @@ steps that need rows, in the order of trust: the proof of a single mailbox, the 
 Writes nothing.
 """
 
+import hashlib
 from datetime import datetime
 from typing import assert_never
 
@@ -76,13 +77,15 @@ class Deliver:
     """The mail becomes an envelope.
 
     ``asked`` is the question that it may answer; ``verdict`` is set for a notice about a mail that is
-    counted as refused.
+    counted as refused.  ``said`` is a digest of who said what when, by which a person's mail is known again
+    that comes another time with another header around it; ``""`` for a notice.
     """
 
     envelope: Envelope
     parts: tuple[tuple[AttachmentInfo, bytes], ...] = field(repr=False)
     asked: Asked | None = None
     verdict: Verdict | None = None
+    said: str = ""
 
 
 Sorted = Turned | Deliver
@@ -156,7 +159,19 @@ def _from_person(tx: Tx, rules: Rules, mail: Mail, judged: FromPerson) -> Sorted
         from_name=judged.sender.name,
         attachments=tuple(info for info, _ in parts),
     )
-    return Deliver(envelope, parts, _asked(route))
+    return Deliver(envelope, parts, _asked(route), said=_said(envelope, inbound))
+
+
+def _said(envelope: Envelope, inbound: Inbound) -> str:
+    """A digest that a replay cannot change: the sender, the Date and the words.
+
+    These three are what a signature covers with every provider.  Somebody who sends a person's mail again
+    can add or change other header fields, which makes other bytes of the same words.  A mail without a Date
+    is known by its Message-ID.
+    """
+    when = inbound.date.strip() or envelope.message_id
+    words = " ".join(envelope.body.split())
+    return hashlib.sha256(f"{envelope.from_address}\0{when}\0{words}".encode()).hexdigest()
 
 
 def _asked(route: Route) -> Asked | None:

@@ -91,11 +91,13 @@ def sqlite_database_engine(path: Path | None) -> Engine:
             pool_size=1,
             max_overflow=0,
             pool_timeout=BUSY_SECONDS,
+            hide_parameters=True,
             connect_args={"check_same_thread": False, "isolation_level": None},
         )
     else:
         engine = create_engine(
             f"sqlite:///{path}",
+            hide_parameters=True,  # they are people's mail, and must not stand in an exception's text
             connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False, "isolation_level": None},
             pool_size=2,
             max_overflow=2,
@@ -123,6 +125,7 @@ def postgres_database_engine(url: str) -> Engine:
     return create_engine(
         url.replace("postgresql://", "postgresql+psycopg://", 1),
         isolation_level="SERIALIZABLE",
+        hide_parameters=True,
         pool_pre_ping=True,
         pool_size=4,
         max_overflow=0,

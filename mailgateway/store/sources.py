@@ -74,8 +74,16 @@ def by_digest(tx: Tx, digests: Iterable[str]) -> dict[str, list[Filed]]:
     return found
 
 
-def add(tx: Tx, filed: Filed) -> bool:
-    """Remember a mail; whether its place was not taken."""
+_SAID = select(table.c.envelope_id).where(table.c.said_sha256 == bindparam("said")).distinct()
+
+
+def saying(tx: Tx, said_sha256: str) -> tuple[EnvelopeId, ...]:
+    """The envelopes of mails in which the same person said the same at the same time."""
+    return tuple(EnvelopeId(each) for each in tx.execute(_SAID, {"said": said_sha256}).scalars())
+
+
+def add(tx: Tx, filed: Filed, said_sha256: str = "") -> bool:
+    """Remember a mail, and who said what in it; whether its place was not taken."""
     return insert_or_ignore(
         tx,
         table,
@@ -85,6 +93,7 @@ def add(tx: Tx, filed: Filed) -> bool:
             "uid_validity": filed.place.uid_validity,
             "uid": filed.place.uid,
             "raw_sha256": filed.raw_sha256,
+            "said_sha256": said_sha256,
             "envelope_id": filed.envelope_id,
             "filed_at": tx.now,
         },

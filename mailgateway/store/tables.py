@@ -150,6 +150,9 @@ source = Table(  # one row per mail that became an envelope or was consumed; unr
     Column("uid_validity", BigInteger, primary_key=True),
     Column("uid", BigInteger, primary_key=True),
     Column("raw_sha256", String(64), nullable=False, index=True),
+    Column(
+        "said_sha256", String(64), nullable=False, server_default="", index=True
+    ),  # who, when, which words
     Column("envelope_id", String(32), nullable=False, index=True),
     Column("filed_at", Instant, nullable=False),
 )

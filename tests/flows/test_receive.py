@@ -348,6 +348,23 @@ class OnceTests(InboundTestCase):
         self.assertEqual((received.routed, dict(received.refused)), (0, {}))
         self.assertEqual(self.picture("cursor"), before)
 
+    def test_a_replay_with_another_header_around_the_same_words_is_a_duplicate(self) -> None:
+        """Whoever has a genuine reply must not be able to have it done again."""
+        date = {"Date": "Mon, 30 Nov 2026 10:00:00 +0000"}
+        genuine = self.reply("deploy now", headers=date)
+        self.assertEqual(self.receive(genuine).routed, 1)
+        replay = genuine.replace(b"From: ", b"Received: from evil.example by mx.example.net\r\nFrom: ", 1)
+        spaced = replay.replace(b"deploy now", b"deploy  now ")
+        other_id = replay.replace(b"Message-ID: <", b"Message-ID: <other")
+        for again in (replay, spaced, other_id):
+            self.assertEqual(dict(self.receive(again).refused), {"duplicate": 1})
+
+    def test_the_same_words_at_another_time_are_said_again(self) -> None:
+        """A person may say yes twice."""
+        for second in (1, 2):
+            mail = self.reply("yes", headers={"Date": f"Mon, 30 Nov 2026 10:00:0{second} +0000"})
+            self.assertEqual(self.receive(mail).routed, 1)
+
     def test_a_copy_is_a_duplicate(self) -> None:
         """The same bytes under another UID, in the same window or later, acked or not."""
         mail = self.reply("one")

@@ -225,12 +225,14 @@ def upgrade() -> None:
         sa.Column("uid_validity", sa.BigInteger(), nullable=False),
         sa.Column("uid", sa.BigInteger(), nullable=False),
         sa.Column("raw_sha256", sa.String(length=64), nullable=False),
+        sa.Column("said_sha256", sa.String(length=64), server_default="", nullable=False),
         sa.Column("envelope_id", sa.String(length=32), nullable=False),
         sa.Column("filed_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("account", "folder", "uid_validity", "uid"),
     )
     op.create_index(op.f("ix_source_envelope_id"), "source", ["envelope_id"], unique=False)
     op.create_index(op.f("ix_source_raw_sha256"), "source", ["raw_sha256"], unique=False)
+    op.create_index(op.f("ix_source_said_sha256"), "source", ["said_sha256"], unique=False)
     op.create_table(
         "upload",
         sa.Column("id", sa.String(length=32), nullable=False),
