@@ -17,6 +17,7 @@ from typing import Any
 from attrs import define, field, frozen
 from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import TimeoutError as DeadlineReached
 from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
@@ -39,8 +40,11 @@ LANES = 3
 STUCK_SECONDS = 15.0
 """A lane that works on one mail for so long does not keep a new one from being opened."""
 
-LEASE_SECONDS = 1_200
-"""Longer than the deadlines of one submission together: a claim dies with its process only."""
+ATTEMPT_SECONDS = 1_200.0
+"""How long one attempt may take in all: a server that takes a little every minute is not waited for."""
+
+LEASE_SECONDS = 1_500
+"""Longer than an attempt, so that a claim dies with its process only."""
 
 LOOK_SECONDS = 300.0
 """How often the queue is looked at without a ring; a shared database is looked at more often."""
@@ -210,12 +214,17 @@ class Sender(Service):
         """One attempt of one mail, from the connection to the commit of its outcome."""
         attempted = STOPPED
         try:
-            attempted = await self._submit(lane, claimed)
-        except CancelledError:
+            submitting = Deferred.fromCoroutine(self._submit(lane, claimed))
+            attempted = await submitting.addTimeout(ATTEMPT_SECONDS, self.reactor)
+        except Exception as error:
             if lane.has_handed_over:
-                words = "mailgateway was stopped while the mail server had not yet answered"
+                words = "the attempt was cut off while the mail server had not yet answered"
                 attempted = Attempted(_unclear(claimed, words), words)
-            raise
+            elif isinstance(error, DeadlineReached):
+                words = f"the mail server did not take the mail within {ATTEMPT_SECONDS:g} s"
+                attempted = Attempted(error=words)
+            if not isinstance(error, DeadlineReached):
+                raise
         finally:
             lane.sending = False
             await self._conclude(claimed, attempted)

@@ -1,9 +1,11 @@
 """Sending, when connections, processes or the database end in the middle: nothing is sent twice."""
 
-from mailgateway.daemons.sender import Sender
+from mailgateway.daemons.sender import ATTEMPT_SECONDS, LEASE_SECONDS, Sender
 from mailgateway.domain.outbox import OutboxState
 from mailgateway.errors import StoreUnavailable
 from mailgateway.flows.submit import Submitted
+from mailgateway.protocols.smtp_session import DEADLINES
+from mailgateway.wire.smtp_outcome import Phase
 from tests.daemons.sending import THINK, SenderTestCase
 from tests.daemons.world import Run, SlowDatabase
 from tests.fakes.smtp_script import DROP, HANG
@@ -27,6 +29,10 @@ class EndingTests(SenderTestCase):
         self.assertEqual(self.copies(), 1)
         self.later(15)
         self.assertEqual((self.state(sent), self.copies()), (OutboxState.SENT, 2))
+
+    def test_a_claim_outlives_every_attempt(self) -> None:
+        """Else a mail that is still being sent would be called unclear, and sent by somebody else."""
+        self.assertGreater(LEASE_SECONDS, ATTEMPT_SECONDS + 2 * DEADLINES[Phase.QUIT])
 
     def test_stopped_after_the_dot(self) -> None:
         """The stop does not wait for the answer, and the mail is not sent again at once."""
