@@ -97,6 +97,11 @@ async def _answer(
         assert isinstance(bearer, Bearer)  # noqa: S101 (for the type checker: refused requests never come here)
         if route.role is Role.PERSON and bearer.role is not Role.PERSON:
             raise Refusal("person_required", "this is for people; use `person.key`, mail or the web inbox")
+        if route.whole_machine and bearer.sessions:
+            raise Refusal(
+                "not_yours",
+                "this concerns the whole machine, and this key speaks for some sessions; use `secret.key`",
+            )
         call = Call(route, request, bearer, parameters)
         _nothing_more(call)
         reply = await route.answer(doors, call)

@@ -62,6 +62,8 @@ def _operation(route: Route) -> dict[str, Any]:
     codes = (*GENERAL_CODES, *route.codes)
     if route.role is Role.PERSON:
         codes += ("person_required",)
+    if route.whole_machine:
+        codes += ("not_yours",)
     described: dict[str, Any] = {
         "summary": route.summary,
         "operationId": re.sub(r"\W+", "_", route.name.lower()).strip("_"),

@@ -93,6 +93,8 @@ class Route:
     codes: tuple[str, ...] = ()
     """Error codes beside those that every route may answer with."""
     role: Role = Role.SESSION
+    whole_machine: bool = False
+    """Whether it concerns the machine and all its sessions: nothing for a key that speaks for some only."""
     open: bool = False
     """Whether it asks for no key."""
     waits: bool = False

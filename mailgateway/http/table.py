@@ -122,6 +122,7 @@ ROUTES: tuple[Route, ...] = (
         body=shapes.ModeRequest,
         reply=shapes.Mode,
         codes=("person_required",),
+        whole_machine=True,
     ),
     Route(
         "GET",
@@ -176,9 +177,17 @@ ROUTES: tuple[Route, ...] = (
         query=shapes.InboundQuery,
         reply=shapes.Fates,
         role=Role.PERSON,
+        whole_machine=True,
     ),
-    Route("POST", "/reload", process.reload, "Read the settings again.", reply=shapes.Reloaded),
-    Route("POST", "/prime", process.prime, "Watch from now on."),
+    Route(
+        "POST",
+        "/reload",
+        process.reload,
+        "Read the settings again.",
+        reply=shapes.Reloaded,
+        whole_machine=True,
+    ),
+    Route("POST", "/prime", process.prime, "Watch from now on.", whole_machine=True),
     Route(
         "POST",
         "/shutdown",
@@ -186,8 +195,16 @@ ROUTES: tuple[Route, ...] = (
         "Stop the service; from this machine only.",
         status=202,
         codes=("not_local",),
+        whole_machine=True,
     ),
-    Route("GET", "/metrics", process.metrics, "Prometheus text.", content_type="text/plain"),
+    Route(
+        "GET",
+        "/metrics",
+        process.metrics,
+        "Prometheus text.",
+        content_type="text/plain",
+        whole_machine=True,
+    ),
     Route("GET", "/openapi.json", openapi, "This description."),
 )
 """Every route of the core."""

@@ -31,6 +31,8 @@ KEY = "s" * 64
 PERSON = "p" * 64
 BOUND = "b" * 64
 """The key of another machine that speaks for the session ``theirs`` alone."""
+BOUND_PERSON = "q" * 64
+"""A key of a person's that speaks for the session ``theirs`` alone."""
 
 PORT = 4177
 HOST = f"127.0.0.1:{PORT}"
@@ -152,7 +154,11 @@ class Rig:
     site: Any = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        named = {"their machine": NamedKey(BOUND, Role.SESSION, frozenset({SessionId("theirs")}))}
+        theirs = frozenset({SessionId("theirs")})
+        named = {
+            "their machine": NamedKey(BOUND, Role.SESSION, theirs),
+            "their person": NamedKey(BOUND_PERSON, Role.PERSON, theirs),
+        }
         keys = Keys(KEY, PERSON, named)
         self.doors = Doors(
             reactor=self.clock,
