@@ -110,16 +110,21 @@ class Gateway:
         process = self.launch()
         self.client.close()  # a connection to an earlier life would prove nothing
 
+        def tail() -> str:
+            return "\n".join(self.log().splitlines()[-25:])
+
         def healthy() -> bool:
-            tail = "\n".join(self.log().splitlines()[-25:])
-            assert process.poll() is None, f"the service ended with {process.returncode}:\n{tail}"
+            assert process.poll() is None, f"the service ended with {process.returncode}:\n{tail()}"
             try:
                 self.client.prove()
             except (ServiceUnreachable, ConfigError):
                 return False
             return True
 
-        eventually("the service is healthy", healthy, START_SECONDS)
+        try:
+            eventually("the service is healthy", healthy, START_SECONDS)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{tail()}") from None
         return self
 
     def stop(self) -> int:
