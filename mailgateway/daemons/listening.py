@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field
+from twisted.internet import unix
 from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
 from twisted.internet.interfaces import IListeningPort, IProtocolFactory
 
@@ -30,6 +31,19 @@ class PortTaken(Exception):
         self.sentence = sentence
 
 
+class _AdoptedUnixPort(unix.Port):
+    """A port on a unix socket that is bound already; its path and mode stay as whoever bound it made them.
+
+    What ``adoptStreamPort`` makes opens the path to everybody when it starts, and removes it in the end, the
+    service manager's too.
+    """
+
+    def __init__(self, bound: socket.socket, factory: IProtocolFactory, reactor: Any) -> None:
+        # a name outside of the file system, so that there is nothing to open or to remove
+        super().__init__(b"\0adopted", factory, BACKLOG, reactor=reactor)
+        self._preexistingSocket = bound
+
+
 @define(eq=False)
 class Listening:
     """Bound sockets, and the ports made of them."""
@@ -43,8 +57,12 @@ class Listening:
         """Begin to accept; each socket gets a factory of its own."""
         for bound in self.sockets:
             bound.setblocking(False)
-            port = reactor.adoptStreamPort(bound.fileno(), bound.family, make_factory())
-            self._ports.append(port)
+            if bound.family == socket.AF_UNIX:
+                adopted: Any = _AdoptedUnixPort(bound.dup(), make_factory(), reactor)
+                adopted.startListening()
+                self._ports.append(adopted)
+            else:
+                self._ports.append(reactor.adoptStreamPort(bound.fileno(), bound.family, make_factory()))
             bound.close()  # the port works on a duplicate
 
     async def close(self) -> None:

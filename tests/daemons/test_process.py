@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet import reactor as global_reactor
+from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from mailgateway.daemons.instance_lock import FILE, Holder, InstanceLock, take_lock
-from mailgateway.daemons.listening import PortTaken, bind
+from mailgateway.daemons.listening import Listening, PortTaken, bind
 from mailgateway.daemons.service_manager import Watchdog, inherited_sockets, notify
 from mailgateway.errors import ConfigError
 from mailgateway.settings import Daemon
@@ -126,10 +127,35 @@ class ListeningTests(TestCase):
         self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o600)
         factory = Factory.forProtocol(Protocol)
         listening.open(reactor, lambda: factory)
+        self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o600)
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(self.path))
         await listening.close()
         self.assertFalse(self.path.exists())
+
+    async def test_a_unix_socket_of_the_service_manager_stays_as_it_is(self) -> None:
+        """Its mode is not widened, it answers, and it is there for the next start."""
+        manager = socket.socket(socket.AF_UNIX)
+        self.addCleanup(manager.close)
+        manager.bind(str(self.path))
+        self.path.chmod(0o620)
+        manager.listen()
+        listening = Listening((manager.dup(),))
+        greeted: Deferred[None] = Deferred()
+
+        class Greeter(Protocol):
+            def connectionMade(self) -> None:
+                assert self.transport is not None
+                self.transport.loseConnection()
+                greeted.callback(None)
+
+        factory = Factory.forProtocol(Greeter)
+        listening.open(reactor, lambda: factory)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.path))
+            await greeted
+        await listening.close()
+        self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o620)
 
     def test_a_socket_that_a_crash_left_behind_is_replaced(self) -> None:
         """One that answers is not."""
