@@ -1,4 +1,4 @@
-"""From bytes to text: header blocks, encoded words, transfer encodings, charsets.
+"""From bytes to text: header blocks, encoded words, transfer encodings.
 
 Nothing here raises on any bytes.  A header block that could be read in two ways is not repaired but reported
 as malformed, since everything that decides who is let in stands on it; a body is read as kindly as possible,
@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 
 from attrs import field, frozen
+
+from mailgateway.mail.charset import decode_raw, storable
 
 HEADER_LIMIT = 64 * 1024
 """Bytes of a header block; a longer one is malformed."""
@@ -110,7 +112,7 @@ def parse_fields_kindly(block: bytes) -> tuple[Field, ...]:
 
 # --------------------------------------------------------------------------- encoded words (RFC 2047)
 
-_WORD = re.compile(rb"=\?([!->@-~]{1,60})\?([bBqQ])\?([^?]{0,4000})\?=")
+_WORD = re.compile(rb"=\?([!->@-~]{1,60}+)\?([bBqQ])\?([^?]{0,4000}+)\?=")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
@@ -119,10 +121,11 @@ def decode_header(value: bytes, *, keep_control: bool = False) -> str:
     """The text of an unstructured header value: encoded words decoded, control characters made blanks.
 
     Neighbouring words of one charset are joined before decoding, since programs split characters between
-    them.  What is not encoded is read as UTF-8, else as Windows-1252.
+    them.  What is not encoded is read as UTF-8, else as Windows-1252.  The text is storable, but not so with
+    ``keep_control``, which is for those who look for such characters.
     """
     if b"=?" not in value:
-        return _clean(decode_text(value, "utf-8"), keep_control)
+        return _clean(decode_raw(value, "utf-8"), keep_control)
     out: list[str] = []
     pending = bytearray()
     charset = ""
@@ -132,20 +135,20 @@ def decode_header(value: bytes, *, keep_control: bool = False) -> str:
         word_charset = found[1].split(b"*")[0].decode("ascii").lower()
         if between.strip() or word_charset != charset or at == 0:
             if pending:
-                out.append(decode_text(bytes(pending), charset))
+                out.append(decode_raw(bytes(pending), charset))
                 pending.clear()
             if between.strip() or at == 0:
-                out.append(decode_text(between, "utf-8"))
+                out.append(decode_raw(between, "utf-8"))
         pending += _word_bytes(found[2], found[3])
         charset, at = word_charset, found.end()
     if pending:
-        out.append(decode_text(bytes(pending), charset))
-    out.append(decode_text(value[at:], "utf-8"))
+        out.append(decode_raw(bytes(pending), charset))
+    out.append(decode_raw(value[at:], "utf-8"))
     return _clean("".join(out), keep_control)
 
 
 def _clean(text: str, keep_control: bool) -> str:
-    return text if keep_control else _CONTROL.sub(" ", text).strip()
+    return text if keep_control else storable(_CONTROL.sub(" ", text).strip())
 
 
 def _word_bytes(encoding: bytes, text: bytes) -> bytes:
@@ -155,8 +158,8 @@ def _word_bytes(encoding: bytes, text: bytes) -> bytes:
 
 
 def visible(text: str) -> str:
-    """The text without control, zero-width and direction characters: fit for a log line or a page."""
-    return _INVISIBLE.sub("", _CONTROL.sub(" ", text)).strip()
+    """The text without control, zero-width and direction characters: fit for a log line, a page, a table."""
+    return storable(_INVISIBLE.sub("", _CONTROL.sub(" ", text)).strip())
 
 
 # --------------------------------------------------------------------------- transfer encodings
@@ -220,71 +223,6 @@ def _decoded(chunk: bytearray) -> bytes:
     return binascii.a2b_base64(text + b"=" * (-len(text) % 4))
 
 
-# --------------------------------------------------------------------------- charsets
-
-_ALIASES = {
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "x-gbk": "gb18030",
-    "shift_jis": "cp932",
-    "shift-jis": "cp932",
-    "sjis": "cp932",
-    "x-sjis": "cp932",
-    "ks_c_5601-1987": "cp949",
-    "ks_c_5601": "cp949",
-    "euc-kr": "cp949",
-    "big5": "big5hkscs",
-    "iso-8859-1": "cp1252",
-    "latin1": "cp1252",
-    "us-ascii": "utf-8",
-    "ascii": "utf-8",
-    "iso-8859-8-i": "iso-8859-8",
-    "iso-8859-8-e": "iso-8859-8",
-    "iso-8859-9": "cp1254",
-    "iso-2022-jp": "iso2022_jp_ext",
-    "uft-8": "utf-8",
-    "utf8": "utf-8",
-}
-"""Names as the web reads them (WHATWG Encoding): what is labelled so is nearly always the wider set."""
-
-_NO_CHARSET = frozenset(
-    {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"}
-)
-_META = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE)
-
-
-def decode_text(data: bytes, charset: str = "") -> str:
-    """The text of the bytes: as declared, else by its escapes, as UTF-8, by its HTML, else Windows-1252."""
-    name = charset.strip().strip("\"'").lower()
-    if name or not data.isascii():
-        declared = _strictly(data, _ALIASES.get(name, name))
-        if declared is not None and not (b"\x1b$" in data and name in {"", "us-ascii", "ascii", "utf-8"}):
-            return declared
-    if b"\x1b$" in data:
-        escaped = _strictly(data, "iso2022_jp_ext")
-        if escaped is not None:
-            return escaped
-    text = _strictly(data, "utf-8")
-    if text is not None:
-        return text
-    meta = _META.search(data, 0, 4096)
-    if meta is not None:
-        inner = meta[1].decode("ascii").lower()
-        text = _strictly(data, _ALIASES.get(inner, inner))
-        if text is not None:
-            return text
-    return data.decode("cp1252", "replace")
-
-
-def _strictly(data: bytes, charset: str) -> str | None:
-    if not charset or charset.replace("-", "_") in _NO_CHARSET:
-        return None
-    try:
-        return data.decode(charset)
-    except (UnicodeError, LookupError, ValueError):
-        return None
-
-
 def normal_lines(text: str) -> str:
-    """The text with LF alone at its line ends and without NUL and byte order mark."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").removeprefix("\ufeff")
+    """The text with LF alone at its line ends and without a byte order mark."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")

@@ -12,11 +12,11 @@ from functools import cached_property
 from attrs import field, frozen
 
 from mailgateway.ids import MessageId
+from mailgateway.mail.charset import decode_text
 from mailgateway.mail.decode import (
     Field,
     Malformed,
     decode_header,
-    decode_text,
     decode_transfer,
     normal_lines,
     parse_fields,

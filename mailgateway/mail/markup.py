@@ -14,6 +14,8 @@ from collections.abc import Mapping
 
 from attrs import Factory, define
 
+from mailgateway.mail.charset import storable
+
 HTML_LIMIT = 512 * 1024
 """Characters of HTML that are read."""
 
@@ -40,6 +42,7 @@ _BLOCK = frozenset(
     }
     | {"article", "header", "footer", "address", "center", "dl", "dt", "dd", "form", "hr"}
 )
+_LIST = frozenset({"ol", "ul"})
 _DROPPED = frozenset({"script", "style", "title", "textarea", "template", "noscript", "object", "svg"})
 _HIDDEN = re.compile(
     r"display:none|visibility:hidden|font-size:0(?![.\d]*[1-9])|mso-hide:all|max-height:0(?:px)?(?:;|$)"
@@ -81,7 +84,16 @@ def text_of_html(page: str) -> Rendered:
     return Rendered(_tidy("".join(reader.typed)), _tidy("".join(reader.quoted)))
 
 
+_GIANT = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9A-Fa-f]{8,});?")
+
+
+def _unescaped(text: str) -> str:
+    """Character references resolved; the standard library raises on a number of thousands of digits."""
+    return html.unescape(_GIANT.sub("\ufffd", text))
+
+
 def _tidy(text: str) -> str:
+    text = storable(text)
     lines = [line.rstrip() for line in text.replace("\xa0", " ").split("\n")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
 
@@ -100,6 +112,7 @@ class _Open:
 @define
 class _State:
     stack: list[_Open] = Factory(list)
+    lists: list[_Open] = Factory(list)
     hidden: int = 0
     quote: int = 0
     preformatted: int = 0
@@ -125,10 +138,10 @@ class _Reader:
             if less < 0:
                 break
             if less > at:
-                self._data(html.unescape(page[at:less]))
+                self._data(_unescaped(page[at:less]))
             at = self._markup(page, lowered, less, missing)
         if at < len(page):
-            self._data(html.unescape(page[at:]))
+            self._data(_unescaped(page[at:]))
 
     def _markup(self, page: str, lowered: str, at: int, missing: set[str]) -> int:
         """Take what begins with this ``<``; the index behind it.  ``missing`` are ends that are not there."""
@@ -149,7 +162,7 @@ class _Reader:
             self._end(tag)
             return found.end()
         attributes = {
-            each[1].lower(): html.unescape(each[2] or each[3] or each[4] or "")
+            each[1].lower(): _unescaped(each[2] or each[3] or each[4] or "")
             for each in _ATTRIBUTE.finditer(found[3][:4000])
         }
         if tag in _RAW and tag not in missing:
@@ -196,6 +209,8 @@ class _Reader:
             state.deep += 1
             return
         state.stack.append(opened)
+        if tag in _LIST:
+            state.lists.append(opened)
         state.hidden += opened.hidden
         state.quote += opened.quote
         state.preformatted += opened.preformatted
@@ -211,6 +226,8 @@ class _Reader:
                 closed = state.stack.pop()
                 if closed.tag in _BLOCK or closed.tag == "li":
                     self._break()
+                if closed.tag in _LIST:
+                    state.lists.pop()
                 state.hidden -= closed.hidden
                 state.quote -= closed.quote
                 state.preformatted -= closed.preformatted
@@ -244,7 +261,7 @@ class _Reader:
             self._out.append(given["alt"])
 
     def _item(self) -> None:
-        parent = next((each for each in reversed(self._state.stack) if each.tag in {"ol", "ul"}), None)
+        parent = self._state.lists[-1] if self._state.lists else None
         self._break()
         if self._state.hidden:
             return

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import Factory, define, field, frozen
 
-from mailgateway.mail.decode import Field, decode_header, decode_text, parse_fields_kindly, split_message
+from mailgateway.mail.charset import decode_text
+from mailgateway.mail.decode import Field, decode_header, parse_fields_kindly, split_message
 
 DEPTH_LIMIT = 30
 PART_LIMIT = 300

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from mailgateway.mail.charset import decode_text
 from mailgateway.mail.decode import (
     HEADER_LIMIT,
     Field,
     Malformed,
     decode_base64,
     decode_header,
-    decode_text,
     decode_transfer,
     parse_fields,
     parse_fields_kindly,
