@@ -1,0 +1,166 @@
+"""From EXISTS on the wire to the session that waits for it, commit included, beside a bare IMAP client.
+
+Both clients watch a mailbox of the same Dovecot through a small proxy in a process of its own, which notes
+the moment at which EXISTS passes: Dovecot itself waits half a second before it sends it.  Ours ends when the
+long poll of a session has the words of the mail, which are in the database by then.  The plain alternative
+is ``imaplib`` with a hand-made IDLE and one FETCH of the new mail, whose bytes go nowhere.
+"""
+
+import imaplib
+import multiprocessing
+import selectors
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+from _world import AGENT, PASSWORD, ROBIN, SESSION, Service, folder, median, reply, row, say
+
+from tests.fakes.authority import Authority
+from tests.fakes.dovecot import Dovecot, require_dovecot
+from twisted.trial.unittest import SkipTest
+
+MAILS = 15
+PLAIN_USER = "plain@example.org"
+_FORK = multiprocessing.get_context("fork")
+
+
+def proxy(listener: socket.socket, port: int, moment: Any) -> None:
+    """Pass bytes between clients and the mail server, and note when the first EXISTS since 0 passes."""
+    selector = selectors.DefaultSelector()
+    selector.register(listener, selectors.EVENT_READ)
+    other: dict[Any, tuple[socket.socket, bool]] = {}
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is listener:
+                client, _ = listener.accept()
+                server = socket.create_connection(("127.0.0.1", port))
+                for one, another, down in ((server, client, True), (client, server, False)):
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    other[one] = (another, down)
+                    selector.register(one, selectors.EVENT_READ)
+                continue
+            source: Any = key.fileobj
+            target, down = other[source]
+            data = source.recv(65_536)
+            if not data:
+                for end in (source, target):
+                    selector.unregister(end)
+                    end.close()
+                continue
+            if down and not moment.value and b" EXISTS\r\n" in data:
+                moment.value = time.monotonic()
+            target.sendall(data)
+
+
+class Proxy:
+    """The proxy as its parent process sees it."""
+
+    def __init__(self, port: int) -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = listener.getsockname()[1]
+        self.moment = _FORK.Value("d", 0.0, lock=False)
+        self.process = _FORK.Process(target=proxy, args=(listener, port, self.moment), daemon=True)
+        self.process.start()
+        listener.close()
+
+
+class Bare:
+    """``imaplib`` with IDLE by hand."""
+
+    def __init__(self, port: int) -> None:
+        self.connection = imaplib.IMAP4("127.0.0.1", port)
+        self.connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.connection.login(PLAIN_USER, PASSWORD)
+        self.connection.select()
+        self.uid = 1
+
+    def idle(self) -> None:
+        """Enter IDLE."""
+        self.connection.send(b"X IDLE\r\n")
+        while not self.connection.readline().startswith(b"+"):
+            pass
+
+    def next(self) -> tuple[float, bytes]:
+        """Wait for EXISTS, fetch the new mail; when it was there."""
+        while b" EXISTS" not in self.connection.readline():
+            pass
+        self.connection.send(b"DONE\r\n")
+        while not self.connection.readline().startswith(b"X "):
+            pass
+        _, data = self.connection.uid("FETCH", f"{self.uid}:*", "(UID RFC822.SIZE BODY.PEEK[])")
+        moment = time.monotonic()
+        self.uid += 1
+        return moment, data[0][1]
+
+
+class Session:
+    """One session that long-polls, then takes what it got."""
+
+    def __init__(self, service: Service) -> None:
+        self.client = service.client()
+        self.client.ping(SESSION, "instance-1", title="bench")
+
+    def next(self) -> tuple[float, str]:
+        """Wait for one delivery; when it was there."""
+        (delivery,) = self.client.pending(SESSION, wait=20)
+        moment = time.monotonic()
+        self.client.claim(delivery["id"], "instance-1")
+        self.client.ack(delivery["id"], "instance-1")
+        return moment, str(delivery["body"])
+
+
+def main() -> None:
+    """Measure both in turns."""
+    try:
+        require_dovecot()
+    except SkipTest as reason:
+        say(f"  not measured: {reason}")
+        return
+    with folder() as path:
+        dovecot = Dovecot(path / "dovecot", {AGENT: PASSWORD, PLAIN_USER: PASSWORD}, Authority.make(path / "ca"))
+        dovecot.start()
+        through, plainly = Proxy(dovecot.imap_port), Proxy(dovecot.imap_port)
+        service = Service(path, through.port)
+        try:
+            service.prepare(cursor=None)
+            service.launch()
+            service.wait_healthy()
+            dovecot.wait_idle(AGENT)
+            session, bare = Session(service), Bare(plainly.port)
+            mine, theirs = [], []
+            for number in range(MAILS):
+                bare.idle()
+                theirs.append(timed(dovecot, plainly, bare, PLAIN_USER, number))
+                mine.append(timed(dovecot, through, session, AGENT, number))
+                dovecot.wait_idle(AGENT)
+            ours, plain = median(mine) * 1000, median(theirs) * 1000
+            row(
+                "EXISTS to long poll, with commit",
+                f"{ours:.2f} ms",
+                plain=f"{plain:.2f} ms",
+                ratio=ours / plain,
+                aims="must 3.0 x, aim 1.7 x",
+            )
+            row("  best of the run", f"{min(mine) * 1000:.2f} ms", plain=f"{min(theirs) * 1000:.2f} ms")
+        finally:
+            service.stop()
+            dovecot.stop(hard=True)
+
+
+def timed(dovecot: Dovecot, through: Proxy, waiting: Any, user: str, number: int) -> float:
+    """Seconds from EXISTS on the wire until ``waiting`` has one new mail."""
+    ended: list[float] = []
+    thread = threading.Thread(target=lambda: ended.append(waiting.next()[0]))
+    thread.start()
+    time.sleep(0.15)
+    through.moment.value = 0.0
+    dovecot.deliver(user, reply(number), ROBIN)
+    thread.join(20)
+    assert ended, f"mail {number} did not arrive"
+    return ended[0] - through.moment.value
+
+
+if __name__ == "__main__":
+    sys.exit(main())
