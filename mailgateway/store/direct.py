@@ -3,17 +3,13 @@
 Never on a running reactor, which it would block.
 """
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import TypeVar
 
 from attrs import define
 from sqlalchemy import Engine
 from twisted.internet.defer import Deferred, execute
 
-from mailgateway.store.database import Database, Work, transact
-
-T = TypeVar("T")
+from mailgateway.store.database import Database, T, Work, transact
 
 
 @define(eq=False)
@@ -21,20 +17,21 @@ class DirectDatabase:
     """Transactions on the calling thread; every Deferred has fired already."""
 
     engine: Engine
-    clock_offset: timedelta = timedelta(0)
+    offset: timedelta = timedelta(0)
+    """How far the database's clock is ahead; for tests."""
     shared: bool = False
 
     def run(self, work: Work[T]) -> Deferred[T]:
-        """Run ``work`` in one transaction."""
-        return self._done(work, reading=False)
+        """Run ``work`` in one transaction; the Deferred has fired."""
+        return execute(self.transact, work, reading=False)
 
     def read(self, work: Work[T]) -> Deferred[T]:
-        """Run ``work``, which only reads."""
-        return self._done(work, reading=True)
+        """Run ``work``, which only reads; the Deferred has fired."""
+        return execute(self.transact, work, reading=True)
 
-    def _done(self, work: Work[T], *, reading: bool) -> Deferred[T]:
-        call: Callable[..., T] = transact
-        return execute(call, self.engine, work, offset=self.clock_offset, reading=reading)
+    def transact(self, work: Work[T], *, reading: bool) -> T:
+        """Run ``work``, and return or raise what comes of it."""
+        return transact(self.engine, work, offset=self.offset, reading=reading)
 
 
 _proof: type[Database] = DirectDatabase

@@ -1,7 +1,7 @@
-"""A database that answers at once: the real rows and rules on SQLite in memory, without a thread.
+"""A database in memory, for flows without a reactor: the real rows and rules, and a clock in hand.
 
-``run`` has done its work when it returns, and its Deferred has fired, so that flows can be tested without a
-reactor.  Underneath is the same ``transact`` as in the real thing, which the suite in ``tests.store`` proves.
+It is the ``DirectDatabase`` of the start on SQLite in memory; underneath is the same ``transact`` as in the
+running service, which the suite in ``tests.store`` proves.
 """
 
 from datetime import timedelta
@@ -10,10 +10,9 @@ from typing import Any
 
 from attrs import define, field
 from sqlalchemy import Connection, Engine
-from twisted.internet.defer import Deferred, fail, succeed
-from twisted.python.failure import Failure
 
-from mailgateway.store.database import Database, T, Work, sqlite_database_engine, transact
+from mailgateway.store.database import T, Work, sqlite_database_engine
+from mailgateway.store.direct import DirectDatabase
 from mailgateway.store.upgrade import upgrade
 
 
@@ -41,23 +40,14 @@ def _driver(connection: Connection) -> Any:
 
 
 @define(eq=False)
-class ImmediateDatabase:
-    """Runs work at once, on the calling thread."""
+class ImmediateDatabase(DirectDatabase):
+    """A database in memory whose clock moves when told; tests let time pass by ``offset``."""
 
     engine: Engine = field(factory=fresh_engine)
     offset: timedelta = timedelta(0)
-    """How far the database's clock is ahead; tests move it to let leases and lives end."""
     shared: bool = False
     failures: list[Exception] = field(factory=list)
     """Raised one by one instead of running, to play a database that cannot be used."""
-
-    def run(self, work: Work[T]) -> Deferred[T]:
-        """Run ``work`` in one transaction; the Deferred has fired."""
-        return self._transact(work, reading=False)
-
-    def read(self, work: Work[T]) -> Deferred[T]:
-        """Run ``work``, which only reads; the Deferred has fired."""
-        return self._transact(work, reading=True)
 
     def advance(self, **life: float) -> None:
         """Let time pass by the database's clock (``seconds=``, ``days=``)."""
@@ -65,19 +55,14 @@ class ImmediateDatabase:
 
     def now(self, work: Work[T]) -> T:
         """Run ``work`` and return its result; for tests that look at rows."""
-        return transact(self.engine, work, offset=self.offset)
+        return DirectDatabase.transact(self, work, reading=False)
 
     def close(self) -> None:
         """Forget everything."""
         self.engine.dispose()
 
-    def _transact(self, work: Work[T], *, reading: bool) -> Deferred[T]:
-        try:
-            if self.failures:
-                raise self.failures.pop(0)
-            return succeed(transact(self.engine, work, offset=self.offset, reading=reading))
-        except Exception:  # noqa: BLE001 (like a thread pool: whatever is raised fails the Deferred)
-            return fail(Failure())
-
-
-_proof: type[Database] = ImmediateDatabase
+    def transact(self, work: Work[T], *, reading: bool) -> T:
+        """Run ``work``, unless a failure is due."""
+        if self.failures:
+            raise self.failures.pop(0)
+        return DirectDatabase.transact(self, work, reading=reading)
