@@ -1,10 +1,12 @@
 """Deliveries: look, wait, claim, give back, ack, and fetch what hangs on them."""
 
 import re
+from contextlib import nullcontext
 from urllib.parse import quote
 
 from mailgateway.domain.delivery import DeliveryState
 from mailgateway.domain.envelope import Envelope, EnvelopeKind
+from mailgateway.errors import Refusal
 from mailgateway.flows import deliver
 from mailgateway.flows.bell import Event, EventKind
 from mailgateway.flows.waiting import wait_until
@@ -14,6 +16,12 @@ from mailgateway.http.routes import Call, Reply
 from mailgateway.shapes import ClaimantHeaders, Pending, PendingQuery, TargetRequest
 
 SAFE_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,63}/[a-z0-9][a-z0-9.+-]{0,127}", re.ASCII)
+
+TOO_MANY = Refusal(
+    "too_many_waiting",
+    "as many requests as may wait, of this key or in all, do so already; ask without wait, or later",
+    {"retryAfter": 5},
+)
 
 
 async def pending(doors: Doors, call: Call) -> Reply:
@@ -38,15 +46,16 @@ async def pending(doors: Doors, call: Call) -> Reply:
             doors.database, doors.identity, session=asked.session, kind=kind, among=call.bearer.sessions
         )
 
-    found = await wait_until(
-        doors.reactor,
-        doors.bell,
-        concerns,
-        look,
-        seconds=asked.wait,
-        shared=doors.database.shared,
-        enough=lambda envelopes: doors.closed or any(each.state is DeliveryState.NEW for each in envelopes),
-    )
+    with doors.waiting.place(call.bearer, TOO_MANY) if asked.wait else nullcontext():
+        found = await wait_until(
+            doors.reactor,
+            doors.bell,
+            concerns,
+            look,
+            seconds=asked.wait,
+            shared=doors.database.shared,
+            enough=lambda waiting: doors.closed or any(each.state is DeliveryState.NEW for each in waiting),
+        )
     return Reply(Pending(tuple(shapes_of.delivery(envelope) for envelope in found)))
 
 

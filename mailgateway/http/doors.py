@@ -22,6 +22,7 @@ from mailgateway.flows.submit import Sender
 from mailgateway.flows.waiting import Timers
 from mailgateway.http.keys import Keys
 from mailgateway.http.limits import Connections
+from mailgateway.http.places import Places
 from mailgateway.http.request import LimitedSite
 from mailgateway.settings import Settings
 
@@ -60,6 +61,10 @@ class Doors:
     uploads: Path
     mint: Callable[[int], bytes]
     connections: Connections = field(factory=Connections)
+    waiting: Places = field(factory=lambda: Places(most=600, own=500, other=200))
+    """For requests that wait; well below the number of connections, so that whoever only asks is served."""
+    subscribing: Places = field(factory=lambda: Places(most=100, own=100, other=25))
+    """For streams."""
     streams: set[Stream] = field(factory=set, init=False)
     requests: Counter[tuple[str, int]] = field(factory=Counter, init=False)
     """Answers given, by route and status; read by the metrics."""

@@ -28,10 +28,13 @@ from mailgateway.ids import SessionId
 from mailgateway.shapes import EventsQuery
 
 CONTENT_TYPE = "text/event-stream; charset=utf-8"
-MOST_SUBSCRIBERS = 100
 PING_SECONDS = 15.0
 PAUSED_SECONDS = 30.0
 MOST_WAITING = 256
+
+TOO_MANY = Refusal(
+    "too_many_subscribers", "as many clients as may listen do so already; poll /pending with wait instead"
+)
 
 
 async def events(doors: Doors, call: Call) -> Reply | Streamed:
@@ -39,22 +42,18 @@ async def events(doors: Doors, call: Call) -> Reply | Streamed:
     asked = call.query(EventsQuery)
     if asked.session is not None:
         call.bearer.require(asked.session)
-    if len(doors.streams) >= MOST_SUBSCRIBERS:
-        raise Refusal(
-            "too_many_subscribers",
-            f"{MOST_SUBSCRIBERS} clients listen already; poll /pending with wait instead",
-        )
     if call.request.method == b"HEAD":
         return Reply(content=b"", content_type=CONTENT_TYPE)
     if doors.closed:
         raise Refusal("stopping", "the service is stopping; come back when it runs again")
-    stream = EventStream(doors, call.request, call.bearer, asked.session)
-    try:
-        last_id: bytes | None = call.request.getHeader(b"last-event-id")
-        stream.begin(None if last_id is None else last_id.decode("latin-1"))
-        await stream.ended
-    finally:
-        stream.stop()
+    with doors.subscribing.place(call.bearer, TOO_MANY):
+        stream = EventStream(doors, call.request, call.bearer, asked.session)
+        try:
+            last_id: bytes | None = call.request.getHeader(b"last-event-id")
+            stream.begin(None if last_id is None else last_id.decode("latin-1"))
+            await stream.ended
+        finally:
+            stream.stop()
     return Streamed()
 
 

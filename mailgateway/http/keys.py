@@ -25,6 +25,8 @@ class Bearer:
     name: str
     role: Role | None
     sessions: frozenset[SessionId] = frozenset()
+    own: bool = False
+    """Whether the key is one of our own two: whoever uses it is at this machine, and many do."""
 
     def speaks_for(self, session: SessionId | None) -> bool:
         """Whether the bearer may act for this session; ``None`` is a row of no session, the machine's own."""
@@ -61,9 +63,9 @@ class Keys:
         """Find whose key this is; ``None`` when it is nobody's."""
         found = None
         if hmac.compare_digest(token, self.session.encode()):
-            found = Bearer("session", Role.SESSION)
+            found = Bearer("session", Role.SESSION, own=True)
         if self.person is not None and hmac.compare_digest(token, self.person.encode()):
-            found = Bearer("person", Role.PERSON)
+            found = Bearer("person", Role.PERSON, own=True)
         for name, key in self.named.items():
             if hmac.compare_digest(token, key.text.encode()):
                 found = Bearer(name, key.role, key.sessions)

@@ -44,6 +44,7 @@ STATUS = MappingProxyType(
         "incompatible": 426,
         "send_budget": 429,
         "too_many_subscribers": 429,
+        "too_many_waiting": 429,
         "internal": 500,
         "smtp_failed": 502,
         "registry_full": 503,

@@ -43,7 +43,7 @@ async def upload(doors: Doors, call: Call) -> Reply:
 
 
 async def send(doors: Doors, call: Call) -> Reply:
-    """Send a mail to the person; a decision waits for the mail server's first word."""
+    """Send a mail to the person; a decision waits for the mail server's first word, if there is a place."""
     asked = call.body(SendBody)
     submitted = await submit(
         doors.database,
@@ -54,11 +54,14 @@ async def send(doors: Doors, call: Call) -> Reply:
         mint=doors.mint,
         read_upload=doors.read_upload,
     )
-    if asked.kind == "decision" and submitted.state == "queued":
-        attempt = first_attempt(
-            doors.database, doors.bell, doors.reactor, submitted.outbox_id, seconds=FIRST_ATTEMPT_SECONDS
-        )
-        submitted = await doors.unless_closed(Deferred.fromCoroutine(attempt), submitted)
+    if asked.kind == "decision" and submitted.state == "queued" and doors.waiting.take(call.bearer):
+        try:
+            attempt = first_attempt(
+                doors.database, doors.bell, doors.reactor, submitted.outbox_id, seconds=FIRST_ATTEMPT_SECONDS
+            )
+            submitted = await doors.unless_closed(Deferred.fromCoroutine(attempt), submitted)
+        finally:
+            doors.waiting.give_back(call.bearer)
     return Reply(shapes_of.sent(submitted))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.flows.bell import KEPT, Event, EventKind
-from mailgateway.http.events import MOST_SUBSCRIBERS, MOST_WAITING, PAUSED_SECONDS, PING_SECONDS
+from mailgateway.http.events import MOST_WAITING, PAUSED_SECONDS, PING_SECONDS
 from mailgateway.ids import SessionId
 from tests.http.rig import BOUND, Client, Rig, request
 
@@ -151,11 +151,19 @@ class EventTests(SynchronousTestCase):
 
     def test_there_is_a_bound_and_places_are_freed(self) -> None:
         """The 101st is told so, and may come when another has gone."""
-        clients = [self.subscribe() for _ in range(MOST_SUBSCRIBERS)]
-        self.assertEqual(self.rig.ask("GET", "/health", key=None).json["subscribers"], MOST_SUBSCRIBERS)
+        clients = [self.subscribe() for _ in range(100)]
+        self.assertEqual(self.rig.ask("GET", "/health", key=None).json["subscribers"], 100)
         answer = self.rig.ask("GET", "/events")
         self.assertEqual((answer.status, answer.code), (429, "too_many_subscribers"))
         clients[0].hang_up()
+        self.assertIn(b"200 OK", self.subscribe().text())
+
+    def test_another_machines_key_cannot_take_all_places(self) -> None:
+        """It has a quarter of them."""
+        for _ in range(25):
+            self.subscribe(key=BOUND)
+        answer = self.rig.ask("GET", "/events", key=BOUND)
+        self.assertEqual((answer.status, answer.code), (429, "too_many_subscribers"))
         self.assertIn(b"200 OK", self.subscribe().text())
 
     def test_hanging_up_gives_everything_back(self) -> None:
