@@ -5,7 +5,7 @@ happens outside of the transaction; each batch is then filed in one transaction 
 (``receive``).  A scan that ends with a lost connection has moved the cursor over exactly what it filed.
 
 A mail whose text the server does not give is not passed over: the scan stops in front of it and tries again
-at the next one, and only when that failed ``PATIENCE`` times is it filed as unreadable.
+at the next one; ``flows.patience`` says when it is given up and filed as unreadable.
 """
 
 import hashlib
@@ -17,18 +17,17 @@ from twisted.internet.defer import CancelledError
 
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.judge import Judged, Refused, judge
+from mailgateway.errors import PeerError
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.folders import Continue, FirstLook, Renumbered, finish_renumbering, open_folder
 from mailgateway.flows.isolate import defective, file_batch
+from mailgateway.flows.patience import WINDOW, Patience
 from mailgateway.flows.ports import FetchedMail, Mailbox
 from mailgateway.flows.receive import Examined, Received, Window, receive
 from mailgateway.mail.inbound import Inbound, is_candidate, read, read_headers
 from mailgateway.mail.own import Own
 from mailgateway.mail.verdict import Verdict
 from mailgateway.store.database import Database
-
-WINDOW = 500
-"""UIDs whose header fields are asked for in one command."""
 
 FEW = 8
 """Up to so many new mails bring small texts along with their header fields, which saves a round trip."""
@@ -41,9 +40,6 @@ LARGEST = 25 * 1024 * 1024
 
 BATCH = 4 * 1024 * 1024
 """Octets of candidates that are judged before they are filed."""
-
-PATIENCE = 3
-"""How often the text of one mail may fail to come before the mail is filed as unreadable."""
 
 
 @frozen
@@ -88,7 +84,7 @@ class Scanner:
     """Runs the judging of a large mail off the reactor's thread."""
     priming: bool = False
     """The next scan moves a cursor from which nothing was ever filed to now."""
-    _failures: dict[tuple[int, int], int] = field(factory=dict, init=False)
+    _patience: Patience = field(factory=Patience, init=False)
     _reached: tuple[Mailbox, int] | None = field(default=None, init=False)
     """On which connection the last scan came how far: while that lives, nobody else moves the cursor."""
 
@@ -135,9 +131,29 @@ class Scanner:
         Returns how far the cursor has come.
         """
         newest = mailbox.uid_next - 1
-        while newest - cursor > WINDOW:
-            cursor = await self._window(mailbox, fence, cursor + 1, cursor + WINDOW, tally)
-        return await self._window(mailbox, fence, cursor + 1, None, tally)
+        last: int | None = cursor
+        while last is not None:
+            place = (mailbox.uid_validity, cursor)
+            width = self._patience.width(place)
+            if width == 0:
+                cursor = await self._give_up(mailbox, fence, cursor + 1, tally)
+                continue
+            all_at_once = newest <= cursor or (width == WINDOW and newest - cursor <= WINDOW)
+            last = None if all_at_once else min(cursor + width, newest)
+            try:
+                cursor = await self._window(mailbox, fence, cursor + 1, last, tally)
+            except PeerError:
+                self._patience.stumbled(place, newest if last is None else last)
+                raise
+        return cursor
+
+    async def _give_up(self, mailbox: Mailbox, fence: int | None, uid: int, tally: "_Tally") -> int:
+        """File a mail whose header fields never come as unreadable; its UID."""
+        mail = FetchedMail(uid, 0, None, b"\r\n")
+        words = "the server does not give its header fields"
+        unread = _unread(mail, datetime.now(UTC), Verdict.MALFORMED, words)
+        await self._file(mailbox, fence, uid, [unread], tally)
+        return uid
 
     async def _renumbered(
         self, mailbox: Mailbox, fence: int | None, since: datetime, tally: "_Tally"
@@ -224,11 +240,17 @@ class Scanner:
         received_at = mail.received_at or datetime.now(UTC)
         if mail.raw is None and mail.size > LARGEST:
             return _unread(mail, received_at, Verdict.TOO_LARGE, f"it has {mail.size} octets")
+        place = (mailbox.uid_validity, mail.uid)
         raw = mail.raw
-        if raw is None:
-            raw = await mailbox.fetch_raw(mail.uid, LARGEST)
+        if raw is None and not self._patience.is_over(place):
+            try:
+                raw = await mailbox.fetch_raw(mail.uid, LARGEST)
+            except PeerError as error:
+                self._patience.text_failed(place, error)
+                raise
         if raw is None:
             return await self._missing(mailbox, mail, received_at)
+        self._patience.forget(place)
         judged = await self._judge(raw)
         return Examined(mail.uid, received_at, len(raw), hashlib.sha256(raw).hexdigest(), judged)
 
@@ -257,13 +279,11 @@ class Scanner:
         still_there: list[int] = []
         await mailbox.fetch(mail.uid, mail.uid, 0, lambda again: still_there.append(again.uid))
         place = (mailbox.uid_validity, mail.uid)
-        if not still_there:
-            self._failures.pop(place, None)
-            return None
-        self._failures[place] = self._failures.get(place, 0) + 1
-        if self._failures[place] < PATIENCE:
+        if still_there and not self._patience.is_over(place) and not self._patience.text_failed(place):
             raise Stuck(mail.uid)
-        del self._failures[place]
+        self._patience.forget(place)
+        if not still_there:
+            return None
         return _unread(mail, received_at, Verdict.MALFORMED, "the server does not give its text")
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 
 from attrs import define, field
 
-from mailgateway.errors import Unreachable
+from mailgateway.errors import ProtocolViolation, Unreachable
 from mailgateway.flows.ports import FetchedMail, Mailbox
 from mailgateway.ids import AccountName
 
@@ -17,7 +17,8 @@ class FakeMailbox:
     """One folder: raw mails by UID.
 
     ``withheld`` are UIDs whose text is not given though the mail is there; ``vanishing`` are expunged by
-    another client when their text is asked for; ``lost_after`` ends the connection after so many headers.
+    another client when their text is asked for; ``lost_after`` ends the connection after so many headers;
+    ``poisoned_headers`` and ``poisoned_texts`` are UIDs for which it answers nonsense.
     """
 
     account: AccountName = field(default=AccountName("main"))
@@ -29,6 +30,8 @@ class FakeMailbox:
     withheld: set[int] = field(factory=set)
     vanishing: set[int] = field(factory=set)
     lost_after: int | None = None
+    poisoned_headers: set[int] = field(factory=set)
+    poisoned_texts: set[int] = field(factory=set)
     next_uid: int = 1
     unscanned: int = 0
     fetches: list[tuple[int, int | None, int]] = field(factory=list)
@@ -73,6 +76,8 @@ class FakeMailbox:
             if self.lost_after is not None and given >= self.lost_after:
                 raise Unreachable("the connection was lost")
             given += 1
+            if uid in self.poisoned_headers:
+                raise ProtocolViolation("nonsense")
             raw = self.mails[uid]
             header = raw.split(b"\r\n\r\n", 1)[0] + b"\r\n\r\n"
             whole = raw if len(raw) <= small and uid not in self.withheld else None
@@ -81,6 +86,8 @@ class FakeMailbox:
     async def fetch_raw(self, uid: int, limit: int) -> bytes | None:
         """The text, unless it is withheld."""
         self.texts.append(uid)
+        if uid in self.poisoned_texts:
+            raise ProtocolViolation("nonsense")
         if uid in self.vanishing:
             self.mails.pop(uid, None)
         raw = self.mails.get(uid)

@@ -10,11 +10,12 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
 from mailgateway.domain.envelope import Envelope
-from mailgateway.errors import Fault, Unreachable
+from mailgateway.errors import Fault, ProtocolViolation, Unreachable
 from mailgateway.flows import deliver, folders
 from mailgateway.flows.deliver import Claimant, Target
+from mailgateway.flows.patience import NARROWER, PATIENCE, WINDOW
 from mailgateway.flows.ports import Database
-from mailgateway.flows.scan import FEW, PATIENCE, WINDOW, Rules, Scanned, Scanner
+from mailgateway.flows.scan import FEW, Rules, Scanned, Scanner
 from mailgateway.mail.own import Own
 from mailgateway.store.database import Tx, Work
 from mailgateway.store.tables import envelope
@@ -225,6 +226,43 @@ class ForwardTests(ScanTestCase):
         self.mailbox.vanishing = {gone}
         self.scan()
         self.assertEqual(self.words(), ["still here"])
+
+
+class PoisonTests(ScanTestCase):
+    """A mail that breaks the connection, every time."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.scan()
+        for _ in range(40):
+            self.stranger()
+        self.answer("before it")
+        self.poison = self.answer("poison")
+        self.answer("behind it")
+
+    def reconnect_until_whole(self, most: int) -> int:
+        """Scan on fresh connections until a scan comes to its end; how many broke."""
+        for broken in range(most):
+            self.mailbox = evolve(self.mailbox)
+            scanning = Deferred.fromCoroutine(self.scanner.scan(self.mailbox, None))
+            if isinstance(scanning.result, Scanned):
+                self.successResultOf(scanning)
+                return broken
+            self.failureResultOf(scanning, ProtocolViolation)
+        raise self.failureException(f"still broken after {most} connections")
+
+    def test_header_fields_that_break_the_connection(self) -> None:
+        """Fewer mails are asked for until the guilty one is alone; then it is given up, and only it."""
+        self.mailbox.poisoned_headers = {self.poison}
+        self.assertEqual(self.reconnect_until_whole(9), len(NARROWER) - 1 + PATIENCE)
+        self.assertEqual(self.words(), ["before it", "behind it"])
+
+    def test_a_text_that_breaks_the_connection(self) -> None:
+        """After a few connections the mail is given up without asking for its text again."""
+        self.mailbox.poisoned_texts = {self.poison}
+        self.assertEqual(self.reconnect_until_whole(PATIENCE + 1), PATIENCE)
+        self.assertEqual(self.words(), ["before it", "behind it"])
+        self.assertEqual(self.mailbox.texts.count(self.poison), PATIENCE)
 
 
 class DefectTests(ScanTestCase):

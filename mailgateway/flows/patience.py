@@ -1,0 +1,72 @@
+"""What was tried in vain with single mails, over scans and connections.
+
+Some mails make a server answer nonsense, give no text, or hang up, every time.  A scan must not pass over a
+mail because of one bad moment, and must not stand before it for ever.  So after a failure fewer mails are
+asked for at once, until the guilty one is alone; and what has failed often enough alone is given up, visibly.
+Kept in memory: a restart begins with fresh patience.
+"""
+
+from attrs import define, field
+
+from mailgateway.errors import PeerError, Unreachable
+
+WINDOW = 500
+"""UIDs whose header fields are asked for in one command."""
+
+NARROWER = (WINDOW, 30, 1)
+"""How many UIDs are asked for at once: usually, and after each failure, as far as the guilty one may be."""
+
+PATIENCE = 3
+"""How often one mail alone may fail before it is given up."""
+
+LOST_WEIGHT = 0.3
+"""A connection that was lost says less than an answer that makes no sense: it may have been the network."""
+
+Place = tuple[int, int]
+"""UIDVALIDITY and UID."""
+
+
+@define
+class Patience:
+    """How much of it is left."""
+
+    _texts: dict[Place, float] = field(factory=dict)
+    _level: int = 0
+    """Where in ``NARROWER`` asking stands."""
+    _suspects: Place = (0, 0)
+    """The guilty mail has at most this UID."""
+    _alone: Place = (0, 0)
+    """The cursor under the mail that failed alone."""
+    _times: int = 0
+
+    def width(self, cursor: Place) -> int:
+        """How many UIDs to ask for above this cursor; 0: the next one is to be given up."""
+        if cursor[0] != self._suspects[0] or cursor[1] >= self._suspects[1]:
+            return WINDOW
+        if cursor == self._alone and self._times >= PATIENCE:
+            return 0
+        return NARROWER[self._level]
+
+    def stumbled(self, cursor: Place, last: int) -> None:
+        """Asking for header fields above this cursor, up to UID ``last``, has failed."""
+        width = self.width(cursor)
+        if width == 1:
+            self._times = self._times + 1 if cursor == self._alone else 1
+            self._alone = cursor
+            return
+        self._level = 1 if width == WINDOW else self._level + 1
+        self._suspects = (cursor[0], last)
+
+    def text_failed(self, mail: Place, error: PeerError | None = None) -> bool:
+        """A text did not come; whether the mail is to be given up now."""
+        weight = LOST_WEIGHT if isinstance(error, Unreachable) else 1.0
+        self._texts[mail] = self._texts.get(mail, 0.0) + weight
+        return self.is_over(mail)
+
+    def is_over(self, mail: Place) -> bool:
+        """Whether the text of this mail is not to be asked for any more."""
+        return self._texts.get(mail, 0.0) >= PATIENCE
+
+    def forget(self, mail: Place) -> None:
+        """The mail was dealt with."""
+        self._texts.pop(mail, None)
