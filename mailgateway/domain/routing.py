@@ -2,20 +2,23 @@
 
 The rules in their order: the plus-address, the short id in the subject, the signed token in the subject, the
 reply chain (In-Reply-To, then References newest first).  What resolves to nothing falls through to the next
-rule.  None of it says anything about who may speak: that is decided before.
+rule; addresses and subject that resolve to different routes are no answer at all.  A claim counts only when
+the sender's own signature covers the field that carries it.  None of it says anything about who may speak:
+that is decided before.
 """
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum, unique
 
-from attrs import Factory, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from mailgateway.domain import token
 from mailgateway.domain.route import Purpose, Route
 from mailgateway.ids import MachineId, MessageId, RouteId, SessionId
 from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.own import Own
+from mailgateway.mail.signature import coverage_for
 from mailgateway.mail.tag import ShortTag, SignedTag, find_tag, parse_own_message_id, plus_route
 
 
@@ -24,39 +27,59 @@ class Claims:
     """What a mail says about where it belongs; nothing of it is believed yet.
 
     ``chain`` are Message-IDs: those of In-Reply-To, then of References newest first, each once.
+    ``other_plus`` are further plus-addresses, of other routes than the first.  What stands in a field that the
+    sender's signature leaves out is no claim; Message-IDs from there are in ``unsigned``, and may tell which
+    text of ours is quoted, but never where the mail belongs.
     """
 
     plus: RouteId | None = None
+    other_plus: tuple[RouteId, ...] = ()
     short: RouteId | None = None
     signed: str | None = field(default=None, repr=False)
     chain: tuple[MessageId, ...] = ()
+    unsigned: tuple[MessageId, ...] = ()
+
+    @property
+    def all_plus(self) -> tuple[RouteId, ...]:
+        """The routes of all plus-addresses."""
+        return (*((self.plus,) if self.plus is not None else ()), *self.other_plus)
 
     @property
     def routes(self) -> tuple[RouteId, ...]:
         """The short ids to look up."""
-        return tuple(dict.fromkeys(each for each in (self.plus, self.short) if each is not None))
+        return tuple(dict.fromkeys((*self.all_plus, *((self.short,) if self.short is not None else ()))))
 
 
 def claims_of(inbound: Inbound, own: Own) -> Claims:
-    """Extract the claims of a mail."""
-    plus = next(
-        (
+    """Extract the claims of a mail: from its own fields, as far as the sender signed them."""
+    coverage = coverage_for(inbound, own)
+    addressed = inbound.recipients_in(*(name for name in ("to", "cc") if coverage.covers(name)))
+    plus = tuple(
+        dict.fromkeys(
             route
             for account, on in own.plus_addresses.items()
             if on
-            for recipient in inbound.recipients
+            for recipient in addressed
             if (route := plus_route(recipient, account)) is not None
-        ),
-        None,
+        )
     )
-    chain = tuple(dict.fromkeys((*inbound.in_reply_to, *reversed(inbound.references))))
-    match find_tag(inbound.subject, own.accepted_tags):
+    signed: list[MessageId] = []
+    unsigned: list[MessageId] = []
+    for name, ids in (("in-reply-to", inbound.in_reply_to), ("references", inbound.references[::-1])):
+        (signed if coverage.covers(name) else unsigned).extend(ids)
+    claims = Claims(
+        plus=plus[0] if plus else None,
+        other_plus=plus[1:],
+        chain=tuple(dict.fromkeys(signed)),
+        unsigned=tuple(dict.fromkeys(unsigned)),
+    )
+    match find_tag(inbound.subject, own.accepted_tags) if coverage.covers("subject") else None:
         case ShortTag(route=route):
-            return Claims(plus=plus, short=route, chain=chain)
+            return evolve(claims, short=route)
         case SignedTag(token=text):
-            return Claims(plus=plus, signed=text, chain=chain)
+            return evolve(claims, signed=text)
         case None:
-            return Claims(plus=plus, chain=chain)
+            return claims
 
 
 @unique
@@ -119,7 +142,7 @@ class OtherDevice:
 
 @frozen
 class Ambiguous:
-    """For a question or approval, the tag and the chain name different routes."""
+    """The mail names different routes: addresses and subject, or for a question the tag and the chain."""
 
 
 Resolution = Routed | NoToken | ExpiredToken | OtherDevice | Ambiguous
@@ -129,6 +152,8 @@ def resolve(claims: Claims, facts: Facts) -> Resolution:
     """Apply the rules in their order."""
     foreign = _foreign(claims, facts)
     by_tag = _by_tag(claims, facts)
+    if len(_addressed(claims, facts)) > 1 or _pulls_apart(claims, facts):
+        return Ambiguous()
     by_chain = _by_chain(claims, facts) if facts.header_threading else NoToken()
     if isinstance(by_tag, Routed) and by_tag.route.id in foreign:
         return OtherDevice()
@@ -145,6 +170,32 @@ def resolve(claims: Claims, facts: Facts) -> Resolution:
     return NoToken()
 
 
+def _addressed(claims: Claims, facts: Facts) -> dict[RouteId, Route]:
+    """The living routes that plus-addresses name."""
+    living = ((each, facts.routes.get(each)) for each in claims.all_plus)
+    return {each: found for each, found in living if found is not None and found.expires_at > facts.now}
+
+
+def _pulls_apart(claims: Claims, facts: Facts) -> bool:
+    """Whether the address and the subject name different living routes.
+
+    Both are written by the same hand, and no person's program makes them differ.
+    """
+    by_subject = _by_tag(evolve(claims, plus=None, other_plus=()), facts)
+    if not isinstance(by_subject, Routed):
+        return False
+    tagged = by_subject.route
+    return any(
+        addressed.id != tagged.id
+        and not (
+            by_subject.via is Via.TOKEN
+            and addressed.purpose is Purpose.SESSION
+            and addressed.session_id == tagged.session_id
+        )
+        for addressed in _addressed(claims, facts).values()
+    )
+
+
 def _disagree(tagged: Route, threaded: Route) -> bool:
     """Consent must not be steered to another question than the one under the person's eyes."""
     return tagged.id != threaded.id and (
@@ -155,8 +206,10 @@ def _disagree(tagged: Route, threaded: Route) -> bool:
 def _by_tag(claims: Claims, facts: Facts) -> Resolution:
     """The plus-address, the short id, the signed token: the first that resolves, else the first reason."""
     missed: Resolution = NoToken()
-    for claim, via in ((claims.plus, Via.PLUS), (claims.short, Via.SHORT_ID)):
-        found = facts.routes.get(claim) if claim is not None else None
+    plus = ((each, Via.PLUS) for each in claims.all_plus)
+    short = ((each, Via.SHORT_ID) for each in (claims.short,) if each is not None)
+    for claim, via in (*plus, *short):
+        found = facts.routes.get(claim)
         if found is not None and found.expires_at > facts.now:
             return Routed(found, via)
         if found is not None and isinstance(missed, NoToken):

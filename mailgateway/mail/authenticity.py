@@ -3,7 +3,7 @@
 With ``required``, the one evidence that counts is what the receiving provider wrote: in its pinned
 Authentication-Results both ``dmarc=pass`` for the domain of From and an aligned ``dkim=pass``.  SPF alone, a
 DMARC pass that rests on SPF, results of another id, below a Received line, doubled or in disagreement are
-refused.
+refused; so is a mail whose own signature leaves room for somebody else's words (see `signature`).
 With ``single-mailbox`` there is no such evidence, and the store must find the proof.
 """
 
@@ -18,6 +18,7 @@ from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.own import Alignment, Authentication, Own, Proof
 from mailgateway.mail.results import Clause, Results, parse_results
 from mailgateway.mail.sender import OneMailbox
+from mailgateway.mail.signature import Coverage, Partial, aligned, coverage_of
 
 
 @frozen
@@ -98,7 +99,17 @@ def _by_results(inbound: Inbound, domain: str, own: Own) -> Authenticity:
     for name in _SINGULAR:
         if inbound.count(name) > 1:
             return Unauthenticated(f"{name} is there twice")
-    if own.addresses and not _addressed_to(inbound, own):
+    coverage = coverage_of(inbound.fields, domain, own.alignment)
+    match coverage:
+        case Partial(reason=reason):
+            return Forged(reason)
+        case Malformed(reason=reason):
+            return Unauthenticated(reason)
+        case Coverage():
+            pass
+        case _:
+            assert_never(coverage)
+    if own.addresses and not _addressed_to(inbound, own, coverage):
         return Unauthenticated("the mail is not addressed to this gateway")
     block = (
         _block_below(inbound.fields, own) if own.results_below_received else _block_above(inbound.fields, own)
@@ -110,25 +121,31 @@ def _by_results(inbound: Inbound, domain: str, own: Own) -> Authenticity:
     return _weigh(block, domain, own.alignment)
 
 
-def _addressed_to(inbound: Inbound, own: Own) -> bool:
+def _addressed_to(inbound: Inbound, own: Own, coverage: Coverage) -> bool:
     """Whether To or Cc names one of our addresses, a plus-address of it included.
 
-    A true mail of an allowed person to somebody else could else be handed to us by its receiver.
+    A true mail of an allowed person to somebody else could else be handed to us by its receiver.  Where the
+    signature covers To, a Cc that it does not cover was put on by somebody else; where it does not (Outlook),
+    neither proves anything, and both are taken as they stand.
     """
     ours = {address.lower() for address in own.addresses}
-    for value in (*inbound.get_all("to"), *inbound.get_all("cc")):
-        for found in _PLAIN_ADDRESS.findall(value):
-            local, _, domain = found.decode("ascii").lower().rpartition("@")
-            if f"{local}@{domain}" in ours or f"{local.partition('+')[0]}@{domain}" in ours:
-                return True
+    names = [name for name in ("to", "cc") if coverage.covers(name) or not coverage.covers("to")]
+    for address in inbound.recipients_in(*names):
+        local, _, domain = address.lower().rpartition("@")
+        if f"{local}@{domain}" in ours or f"{local.partition('+')[0]}@{domain}" in ours:
+            return True
     return False
 
 
-_PLAIN_ADDRESS = re.compile(rb"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*")
-
-
 def _block_above(fields: Sequence[Field], own: Own) -> tuple[Results, ...] | Malformed:
-    """The pinned results in the contiguous run of Authentication-Results above every Received."""
+    """The pinned results in the contiguous run of Authentication-Results above every Received.
+
+    A mail without any Received is taken too: a server that hands a mail on by LMTP, or to itself, may write
+    none, and puts its results on top all the same.  Nothing is lost by that: who can put a mail into the
+    mailbox past the receiving server could write a Received line as well.  What comes through that server has
+    its results above all that the sender wrote, and it takes out incoming results under its own id (RFC 8601,
+    section 5); one that does not must not be trusted in either placement.
+    """
     run: list[bytes] = []
     for each in fields:
         if each.name == "authentication-results":
@@ -198,7 +215,7 @@ def _weigh(block: Sequence[Results], domain: str, alignment: Alignment) -> Authe
     if _one(dmarc[0], "header.from") != domain:
         return Unauthenticated("DMARC passed for another domain")
     signers = [_signer(clause) for clause in dkim if clause.result == "pass"]
-    if not any(_aligned(signer, domain, alignment) for signer in signers):
+    if not any(aligned(signer, domain, alignment) for signer in signers):
         return Unauthenticated("no DKIM signature of the domain of From passed")
     return Authentic("authentication-results")
 
@@ -218,19 +235,3 @@ def _signer(clause: Clause) -> str:
     if "header.d" in clause.properties:
         return _one(clause, "header.d")
     return _one(clause, "header.i").rpartition("@")[2]
-
-
-def _aligned(signer: str, domain: str, alignment: Alignment) -> bool:
-    """Equal domains, or when relaxed one the other's subdomain.
-
-    Siblings under one organisational domain are not told apart from strangers under one public suffix
-    without a list of these, and are refused.
-    """
-    match alignment:
-        case Alignment.STRICT:
-            return signer == domain
-        case Alignment.RELAXED:
-            short, long = sorted((signer, domain), key=len)
-            return short == long or ("." in short and long.endswith("." + short))
-        case _:
-            assert_never(alignment)

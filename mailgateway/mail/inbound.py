@@ -6,7 +6,7 @@ must never pass over a person's.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from attrs import field, frozen
@@ -47,7 +47,8 @@ REFERENCE_LIMIT = 200
 RECIPIENT_LIMIT = 200
 
 _ID = re.compile(rb"<[^<>\s]{1,990}>")
-_ADDRESS = re.compile(rb"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9-][A-Za-z0-9.-]{0,252}")
+_ATOM = rb"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]"
+_ADDRESS = re.compile(rb"(?<!" + _ATOM + rb")" + _ATOM + rb"{1,64}+@[A-Za-z0-9-][A-Za-z0-9.-]{0,252}")
 _RECIPIENT_FIELDS = frozenset({"to", "cc", "delivered-to", "x-original-to", "envelope-to"})
 
 
@@ -94,8 +95,8 @@ class ScanHeaders:
 
     @cached_property
     def recipients(self) -> tuple[str, ...]:
-        """The addresses in To and Delivered-To."""
-        return _recipients(self.fields)
+        """The addresses that the mail was sent or delivered to."""
+        return addresses_in(each.value for each in self.fields if each.name in _RECIPIENT_FIELDS)
 
 
 def read_headers(header_bytes: bytes) -> ScanHeaders:
@@ -158,14 +159,14 @@ def _ids(value: bytes) -> list[str]:
     return [found.decode("ascii", "replace") for found in _ID.findall(value)]
 
 
-def _recipients(fields: tuple[Field, ...]) -> tuple[str, ...]:
+def addresses_in(values: Iterable[bytes]) -> tuple[str, ...]:
+    """The different addresses in field values, their domains in lower case, at most `RECIPIENT_LIMIT`."""
     found: dict[str, None] = {}
-    for each in fields:
-        if each.name in _RECIPIENT_FIELDS:
-            for address in _ADDRESS.findall(each.value):
-                found[normalise_address(address.decode("ascii").rstrip("."))] = None
-                if len(found) >= RECIPIENT_LIMIT:
-                    return tuple(found)
+    for value in values:
+        for address in _ADDRESS.findall(value):
+            found[normalise_address(address.decode("ascii").rstrip("."))] = None
+            if len(found) >= RECIPIENT_LIMIT:
+                return tuple(found)
     return tuple(found)
 
 
@@ -232,8 +233,12 @@ class Inbound:
 
     @cached_property
     def recipients(self) -> tuple[str, ...]:
-        """The addresses that the mail was sent or delivered to."""
-        return _recipients(self.fields)
+        """The addresses in To and Cc; what servers note about the delivery is not the sender's word."""
+        return self.recipients_in("to", "cc")
+
+    def recipients_in(self, *names: str) -> tuple[str, ...]:
+        """The addresses in some fields (names in lower case)."""
+        return addresses_in(each.value for each in self.fields if each.name in names)
 
     @cached_property
     def tree(self) -> Walked:

@@ -76,8 +76,8 @@ class ResolveTests(SynchronousTestCase):
 
     def test_the_order_of_the_rules(self) -> None:
         """Plus-address, short id, signed token, chain."""
-        everything = Claims(plus=A.id, short=B.id, signed="t", chain=chain("dddddd", "bbbbbb"))
-        self.assertEqual(resolve(everything, FACTS), Routed(A, Via.PLUS))
+        everything = Claims(plus=B.id, short=B.id, signed="t", chain=chain("dddddd", "bbbbbb"))
+        self.assertEqual(resolve(everything, FACTS), Routed(B, Via.PLUS))
         self.assertEqual(resolve(evolve(everything, plus=None), FACTS), Routed(B, Via.SHORT_ID))
         by_token = resolve(evolve(everything, plus=None, short=None), FACTS)
         assert isinstance(by_token, Routed)
@@ -132,6 +132,34 @@ class ResolveTests(SynchronousTestCase):
                 resolve(Claims(short=tagged.id, chain=chain(tagged.id, "bbbbbb")), FACTS),
                 Routed(tagged, Via.SHORT_ID),
             )
+
+    def test_addresses_and_subject_never_pull_apart(self) -> None:
+        """Whatever the routes are for: two living ones are no answer; one that is over or unknown is none."""
+        same_session = evolve(B, session_id=C.session_id)
+        for named in (
+            Claims(plus=A.id, short=B.id),
+            Claims(plus=A.id, short=QUESTION.id),
+            Claims(plus=A.id, other_plus=(B.id,)),
+            Claims(plus=UNKNOWN, other_plus=(A.id,), short=B.id),
+            Claims(plus=A.id, other_plus=(B.id,), short=B.id),
+            Claims(plus=A.id, signed="t"),
+            Claims(plus=QUESTION.id, signed="t"),
+        ):
+            self.assertEqual(resolve(named, FACTS), Ambiguous(), named)
+        for named in (
+            Claims(plus=A.id, short=A.id),
+            Claims(plus=A.id, short=UNKNOWN),
+            Claims(plus=A.id, short=OLD.id),
+            Claims(plus=OLD.id, other_plus=(A.id,)),
+            Claims(plus=C.id, signed="t"),
+        ):
+            self.assertIsInstance(resolve(named, FACTS), Routed, named)
+        known = evolve(FACTS, routes={B.id: same_session})
+        self.assertEqual(resolve(Claims(plus=B.id, signed="t"), known), Routed(same_session, Via.PLUS))
+
+    def test_unsigned_ids_route_nothing(self) -> None:
+        """Even when the caller has looked them up."""
+        self.assertEqual(resolve(Claims(unsigned=chain("aaaaaa")), FACTS), NoToken())
 
     def test_another_machine_s_mail(self) -> None:
         """Is its own, unless our tables know it or another rule resolves; an equal short id does not."""
@@ -203,6 +231,16 @@ class ClaimsTests(SynchronousTestCase):
         """As it stands in the subject, across a fold."""
         text = "A" * 22 + "." + "b" * 16
         self.assertEqual(claims(OWN, ("Subject", f"Re:\r\n [mg:{text}]\r\n x")), Claims(signed=text))
+
+    def test_what_servers_note_is_no_address(self) -> None:
+        """Whoever hands a mail on can write it."""
+        for name in ("Delivered-To", "X-Original-To", "Envelope-To", "Resent-To", "Reply-To", "Bcc"):
+            self.assertEqual(claims(OWN, (name, "agent+f913c9@example.org")), Claims(), name)
+
+    def test_several_plus_addresses(self) -> None:
+        """All of them are told."""
+        to = ("To", "agent+f913c9@example.org, agent+aaaaaa@example.org, agent+f913c9@example.org")
+        self.assertEqual(claims(OWN, to), Claims(plus=RouteId("f913c9"), other_plus=(RouteId("aaaaaa"),)))
 
     def test_plus_addresses_are_off_by_default(self) -> None:
         """Where the account does not have them, they are somebody's choice of a name."""
