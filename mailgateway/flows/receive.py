@@ -147,7 +147,6 @@ class _Filing:
     routed: int = 0
     refused: Counter[str] = field(factory=Counter)
     events: list[Event] = field(factory=list)
-    told: bool = False
 
     @classmethod
     def begin(cls, tx: Tx, rules: Rules, window: Window, mails: Sequence[Examined]) -> "_Filing":
@@ -155,18 +154,17 @@ class _Filing:
         check_folder(tx, window.account, window.folder, window.fence)
         cursor = cursors.find(tx, window.account, window.folder)
         numbering = space(cursor, window.uid_validity)
-        uids = [mail.uid for mail in mails]
+        places = [Source(window.account, window.folder, numbering, mail.uid) for mail in mails]
+        known = sources.known(tx, [(at, mail.raw_sha256) for at, mail in zip(places, mails, strict=True)])
         return cls(
             tx,
             rules,
             window,
             cursor,
             numbering,
-            sources.known_uids(tx, window.account, window.folder, numbering, uids),
-            sources.by_digest(tx, [mail.raw_sha256 for mail in mails]),
-            envelopes.taken(
-                tx, [_usual_id(Source(window.account, window.folder, numbering, uid)) for uid in uids]
-            ),
+            known.uids,
+            known.copies,
+            envelopes.taken(tx, [_usual_id(place) for place in places]),
         )
 
     def file(self, mail: Examined) -> None:
@@ -206,8 +204,6 @@ class _Filing:
         if not renumbering(self.cursor, self.numbering):
             to = Cursor(self.numbering, self.window.through)
             advance(self.tx, self.window.account, self.window.folder, self.cursor, to)
-        if self.told:
-            fates.prune(self.tx)
         return Received(self.routed, dict(self.refused), tuple(self.filed)), tuple(self.events)
 
     # --- known mails ----------------------------------------------------------------------------------
@@ -281,7 +277,7 @@ class _Filing:
         )
         # a folder that is read again under new numbers brings the same refusals again
         if not (renumbering(self.cursor, self.numbering) and fates.told(self.tx, fate)):
-            self._tell(fate)
+            fates.add(self.tx, fate)
 
     def _deliver(self, mail: Examined, place: Source, found: Deliver) -> None:
         envelope = self._answer(found)
@@ -298,7 +294,8 @@ class _Filing:
             sent = outbox.arrived(self.tx, envelope.route_id)
             self.events += [Event(EventKind.OUTBOX, each, envelope.session_id) for each in sent]
         sender, subject = sender_and_subject(mail.judged, self.rules)
-        self._tell(
+        fates.add(
+            self.tx,
             Fate(
                 account=self.window.account,
                 at=self.tx.now,
@@ -308,7 +305,7 @@ class _Filing:
                 verdict=found.verdict or DELIVERED,
                 step="delivery",
                 envelope_id=envelope.id,
-            )
+            ),
         )
 
     def _answer(self, found: Deliver) -> Envelope:
@@ -344,10 +341,6 @@ class _Filing:
     def _may_notice(self, envelope: Envelope) -> bool:
         """Notices come from mails that nobody vouches for, so a session holds a few at most."""
         return envelopes.count_notices(self.tx, envelope.session_id) < NOTICES
-
-    def _tell(self, fate: Fate) -> None:
-        fates.add(self.tx, fate)
-        self.told = True
 
 
 def _usual_id(place: Source) -> EnvelopeId:

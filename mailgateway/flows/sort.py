@@ -149,7 +149,7 @@ def _from_person(tx: Tx, rules: Rules, mail: Mail, judged: FromPerson) -> Sorted
     if not words.text.strip() and not parts:
         return turned(Verdict.EMPTY)
     envelope = evolve(
-        _envelope(tx, mail, route, inbound),
+        _envelope(tx, rules, mail, route, inbound),
         kind=EnvelopeKind.USER,
         trust=Trust.OWNER,
         subject=_subject(inbound, rules),
@@ -241,7 +241,9 @@ def _too_large(tx: Tx, rules: Rules, mail: Mail, inbound: Inbound, address: str)
                 "A mail came for this session that is too large to be read, so nothing of it was checked. "
                 "It lies in the mailbox; ask for a shorter one."
             )
-            notice = evolve(_envelope(tx, mail, route, inbound), subject="A mail is too large", body=text)
+            notice = evolve(
+                _envelope(tx, rules, mail, route, inbound), subject="A mail is too large", body=text
+            )
             return Deliver(notice, (), verdict=Verdict.TOO_LARGE)
         case _:
             return turned
@@ -259,7 +261,7 @@ def _bounce(tx: Tx, rules: Rules, mail: Mail, bounce: BounceOf) -> Sorted:
         "The report cannot be verified."
     )
     notice = evolve(
-        _envelope(tx, mail, thread.route, bounce.inbound),
+        _envelope(tx, rules, mail, thread.route, bounce.inbound),
         subject="A mail could not be delivered",
         body=text,
         in_reply_to=thread.message_id,
@@ -279,10 +281,11 @@ def sender_and_subject(judged: Judged, rules: Rules) -> tuple[str, str]:
 # --- shared -----------------------------------------------------------------------------------------------
 
 
-def _envelope(tx: Tx, mail: Mail, route: Route, inbound: Inbound) -> Envelope:
+def _envelope(tx: Tx, rules: Rules, mail: Mail, route: Route, inbound: Inbound) -> Envelope:
     """What every envelope from a mail has, as an empty notice."""
     machine = sessions.machine_of(tx, route.session_id) or route.machine_id
     in_reply_to = inbound.in_reply_to
+    ours = machine == rules.identity.machine_id
     return Envelope(
         id=mail.id,
         kind=EnvelopeKind.NOTICE,
@@ -296,7 +299,7 @@ def _envelope(tx: Tx, mail: Mail, route: Route, inbound: Inbound) -> Envelope:
         from_name="",
         received_at=mail.received_at,
         route_id=route.id or None,
-        device=machines.name(tx, machine),
+        device=rules.identity.name if ours else machines.name(tx, machine),
         source=mail.place,
         message_id=inbound.message_id or "",
         in_reply_to=in_reply_to[0] if in_reply_to else "",

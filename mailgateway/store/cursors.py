@@ -1,7 +1,7 @@
 """How far each folder has been read: everything up to ``uid`` is persisted or was refused on purpose."""
 
 from attrs import frozen
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from mailgateway.ids import AccountName
 from mailgateway.store.database import Tx
@@ -17,12 +17,14 @@ class Cursor:
     uid: int
 
 
-_FIND = select(table.c.uid_validity, table.c.uid)
+_FIND = select(table.c.uid_validity, table.c.uid).where(
+    table.c.account == bindparam("account_"), table.c.folder == bindparam("folder_")
+)
 
 
 def find(tx: Tx, account: AccountName, folder: str) -> Cursor | None:
     """The cursor of a folder; ``None`` when it was never looked at."""
-    row = tx.execute(_FIND.where(table.c.account == account, table.c.folder == folder)).one_or_none()
+    row = tx.execute(_FIND, {"account_": account, "folder_": folder}).one_or_none()
     return None if row is None else Cursor(row.uid_validity, row.uid)
 
 

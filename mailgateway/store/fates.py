@@ -10,6 +10,8 @@ from mailgateway.store.database import Tx
 from mailgateway.store.tables import fate as table
 
 KEPT = 1_000
+PRUNE_EVERY = 100
+"""How many fates are added before the oldest are forgotten."""
 TEXT_LIMIT = 500
 """Characters kept of an address or a subject."""
 
@@ -32,8 +34,8 @@ _ADD = insert(table)
 
 
 def add(tx: Tx, fate: Fate) -> None:
-    """Keep one fate."""
-    tx.execute(
+    """Keep one fate; now and then those beyond the newest ``KEPT`` are forgotten."""
+    key = tx.execute(
         _ADD,
         {
             "account": fate.account,
@@ -45,7 +47,9 @@ def add(tx: Tx, fate: Fate) -> None:
             "step": fate.step,
             "envelope_id": fate.envelope_id,
         },
-    )
+    ).inserted_primary_key
+    if key is not None and key[0] % PRUNE_EVERY == 0:
+        prune(tx)
 
 
 def told(tx: Tx, fate: Fate) -> bool:

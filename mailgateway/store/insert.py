@@ -31,13 +31,21 @@ def _or_ignore(table: Table, dialect: str) -> Executable:
 
 def insert_or_update(tx: Tx, table: Table, keys: Sequence[str], values: Mapping[str, Any]) -> None:
     """Insert one row; when its primary key (``keys``) is taken, write the other ``values`` into that row."""
-    rest = {name: value for name, value in values.items() if name not in keys}
-    match tx.dialect:
+    rest = tuple(name for name in values if name not in keys)
+    tx.execute(_or_update(table, tuple(keys), rest, tx.dialect), values)
+
+
+@lru_cache(maxsize=64)
+def _or_update(table: Table, keys: tuple[str, ...], rest: tuple[str, ...], dialect: str) -> Executable:
+    """The statement, built once."""
+    match dialect:
         case "sqlite":
-            tx.execute(
-                sqlite.insert(table).values(values).on_conflict_do_update(index_elements=keys, set_=rest)
+            lite = sqlite.insert(table)
+            return lite.on_conflict_do_update(
+                index_elements=keys, set_={name: lite.excluded[name] for name in rest}
             )
         case _:
-            tx.execute(
-                postgresql.insert(table).values(values).on_conflict_do_update(index_elements=keys, set_=rest)
+            big = postgresql.insert(table)
+            return big.on_conflict_do_update(
+                index_elements=keys, set_={name: big.excluded[name] for name in rest}
             )

@@ -1,11 +1,13 @@
 """Machines: the gateways that share this database, and every name they ever had."""
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from mailgateway.ids import MachineId, device_digest
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_ignore, insert_or_update
 from mailgateway.store.tables import machine, machine_name
+
+_NAME = select(machine.c.name).where(machine.c.id == bindparam("id_"))
 
 
 def introduce(tx: Tx, machine_id: MachineId, name: str) -> None:
@@ -25,7 +27,7 @@ def introduce(tx: Tx, machine_id: MachineId, name: str) -> None:
 
 def name(tx: Tx, machine_id: MachineId) -> str:
     """The name that people see today; ``""`` for a machine that is not known here."""
-    found: str | None = tx.execute(select(machine.c.name).where(machine.c.id == machine_id)).scalar()
+    found: str | None = tx.execute(_NAME, {"id_": machine_id}).scalar()
     return found or ""
 
 

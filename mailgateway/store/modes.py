@@ -1,12 +1,14 @@
 """The mode of each machine."""
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from mailgateway.domain.mode import Mode, ModeSetting
 from mailgateway.ids import MachineId
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_ignore, insert_or_update
 from mailgateway.store.tables import mode as table
+
+_FIND = select(table.c.mode, table.c.set_by).where(table.c.machine_id == bindparam("machine"))
 
 
 def start(tx: Tx, machine_id: MachineId) -> None:
@@ -16,7 +18,7 @@ def start(tx: Tx, machine_id: MachineId) -> None:
 
 def setting(tx: Tx, machine_id: MachineId) -> ModeSetting:
     """The mode and who set it; ``on`` for a machine that has never said."""
-    row = tx.execute(select(table.c.mode, table.c.set_by).where(table.c.machine_id == machine_id)).first()
+    row = tx.execute(_FIND, {"machine": machine_id}).first()
     return ModeSetting(Mode.ON, "session") if row is None else ModeSetting(Mode(row.mode), row.set_by)
 
 

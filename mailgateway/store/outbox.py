@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from attrs import field, frozen
-from sqlalchemy import ColumnElement, Row, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, bindparam, func, or_, select, update
 
 from mailgateway.domain.mode import Mode
 from mailgateway.domain.outbox import (
@@ -25,6 +25,12 @@ from mailgateway.store.tables import mode, outbox, recipient
 SENDABLE = (OutboxState.QUEUED.value, OutboxState.UNCLEAR.value)
 
 _FACTS = [column for column in outbox.c if column.name != "raw"]
+
+_UNSETTLED = select(*_FACTS).where(
+    outbox.c.route_id == bindparam("route"),
+    outbox.c.attempts > 0,
+    outbox.c.state.in_((*SENDABLE, OutboxState.SENDING.value)),
+)
 
 
 @frozen(kw_only=True)
@@ -223,13 +229,7 @@ def arrived(tx: Tx, route_id: RouteId) -> tuple[OutboxId, ...]:
 
     Returns the mails that are thereby sent; their rings are the caller's.
     """
-    rows = tx.execute(
-        select(*_FACTS).where(
-            outbox.c.route_id == route_id,
-            outbox.c.attempts > 0,
-            outbox.c.state.in_((*SENDABLE, OutboxState.SENDING.value)),
-        )
-    ).all()
+    rows = tx.execute(_UNSETTLED, {"route": route_id}).all()
     for row in rows:
         found = _value(tx, row)
         move(tx, found, OutboxEvent.ARRIVED)

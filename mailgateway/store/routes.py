@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import Row, select
+from sqlalchemy import Row, bindparam, select
 
 from mailgateway.domain.route import Purpose, Route
 from mailgateway.ids import MachineId, QuestionId, RouteId, SessionId
@@ -10,16 +10,18 @@ from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_ignore
 from mailgateway.store.tables import route as table
 
+_FIND = select(table).where(table.c.id == bindparam("id_"))
+
 
 def find(tx: Tx, route_id: RouteId) -> Route | None:
     """The route, expired or not, or ``None``."""
-    row = tx.execute(select(table).where(table.c.id == route_id)).one_or_none()
+    row = tx.execute(_FIND, {"id_": route_id}).one_or_none()
     return None if row is None else of_row(row)
 
 
 def taken(tx: Tx, route_id: RouteId) -> bool:
     """Whether the id was ever issued."""
-    return tx.execute(select(table.c.id).where(table.c.id == route_id)).first() is not None
+    return tx.execute(_FIND, {"id_": route_id}).first() is not None
 
 
 def add(tx: Tx, route: Route) -> bool:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from attrs import frozen
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 
 from mailgateway.ids import InstanceId, MachineId, SessionId, session_digest
 from mailgateway.store.database import Tx
@@ -34,6 +34,10 @@ class Session:
     first_seen_at: datetime
     last_ping_at: datetime
     left_at: datetime | None
+
+
+_OF_INSTANCE = select(runtime.c.session_id).where(runtime.c.instance_id == bindparam("instance"))
+_MACHINE_OF = select(session.c.machine_id).where(session.c.id == bindparam("id_"))
 
 
 def find(tx: Tx, session_id: SessionId) -> Session | None:
@@ -144,12 +148,12 @@ def by_digest(tx: Tx, digest: str) -> list[SessionId]:
 
 def of_instance(tx: Tx, instance: InstanceId) -> set[SessionId]:
     """The sessions that the instance has pinged for."""
-    return set(tx.execute(select(runtime.c.session_id).where(runtime.c.instance_id == instance)).scalars())
+    return set(tx.execute(_OF_INSTANCE, {"instance": instance}).scalars())
 
 
 def machine_of(tx: Tx, session_id: SessionId) -> MachineId | None:
     """The machine that the session was seen on last."""
-    return tx.execute(select(session.c.machine_id).where(session.c.id == session_id)).scalar()
+    return tx.execute(_MACHINE_OF, {"id_": session_id}).scalar()
 
 
 def forget_offline(tx: Tx, before: datetime) -> int:

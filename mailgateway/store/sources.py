@@ -4,11 +4,11 @@ One row for each mail that was filed or consumed, under its place; the digest of
 when the server has given it another place.  Rows outlive the delivery for as long as a mail may come back.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import datetime
 
-from attrs import frozen
-from sqlalchemy import bindparam, delete, exists, func, select, update
+from attrs import evolve, frozen
+from sqlalchemy import and_, bindparam, delete, exists, func, or_, select, update
 
 from mailgateway.domain.envelope import Source
 from mailgateway.ids import AccountName, EnvelopeId
@@ -30,48 +30,61 @@ class Filed:
     envelope_id: EnvelopeId
 
 
-_BY_DIGEST = select(table).where(table.c.raw_sha256.in_(bindparam("digests", expanding=True)))
+@frozen
+class Known:
+    """What is known of some mails."""
+
+    uids: set[int]
+    """Those whose place was filed before."""
+    copies: dict[str, list[Filed]]
+    """The known mails with the same bytes, by digest, wherever they lie."""
+
+
 _DIGEST = select(table.c.raw_sha256).where(table.c.envelope_id == bindparam("id_")).limit(1)
-_KNOWN = select(table.c.uid).where(
-    table.c.account == bindparam("account_"),
-    table.c.folder == bindparam("folder_"),
-    table.c.uid_validity == bindparam("uid_validity_"),
-    table.c.uid.in_(bindparam("uids", expanding=True)),
+_KNOWN = select(table).where(
+    or_(
+        and_(
+            table.c.account == bindparam("account_"),
+            table.c.folder == bindparam("folder_"),
+            table.c.uid_validity == bindparam("uid_validity_"),
+            table.c.uid.in_(bindparam("uids", expanding=True)),
+        ),
+        table.c.raw_sha256.in_(bindparam("digests", expanding=True)),
+    )
 )
+"""Both by an index of its own."""
 
 
-def known_uids(tx: Tx, account: AccountName, folder: str, uid_validity: int, uids: Iterable[int]) -> set[int]:
-    """Those of the UIDs that were filed before."""
-    wanted = list(uids)
-    found: set[int] = set()
-    for start in range(0, len(wanted), CHUNK):
-        found.update(
-            tx.execute(
-                _KNOWN,
-                {
-                    "account_": account,
-                    "folder_": folder,
-                    "uid_validity_": uid_validity,
-                    "uids": wanted[start : start + CHUNK],
-                },
-            ).scalars()
+def known(tx: Tx, mails: Sequence[tuple[Source, str]]) -> Known:
+    """What is known of mails of one numbering, given with the digests of their bytes.
+
+    The empty digest knows nothing.
+    """
+    uids: set[int] = set()
+    copies: dict[str, list[Filed]] = {}
+    for start in range(0, len(mails), CHUNK):
+        chunk = mails[start : start + CHUNK]
+        space, _ = chunk[0]
+        wanted = {place.uid for place, _ in chunk}
+        digests = {digest for _, digest in chunk if digest} - copies.keys()
+        rows = tx.execute(
+            _KNOWN,
+            {
+                "account_": space.account,
+                "folder_": space.folder,
+                "uid_validity_": space.uid_validity,
+                "uids": list(wanted),
+                "digests": list(digests),
+            },
         )
-    return found
-
-
-def by_digest(tx: Tx, digests: Iterable[str]) -> dict[str, list[Filed]]:
-    """The known mails with these bytes, wherever they lie; the empty digest knows nothing."""
-    wanted = sorted({digest for digest in digests if digest})
-    found: dict[str, list[Filed]] = {}
-    for start in range(0, len(wanted), CHUNK):
-        for row in tx.execute(_BY_DIGEST, {"digests": wanted[start : start + CHUNK]}):
-            filed = Filed(
-                Source(row.account, row.folder, row.uid_validity, row.uid),
-                row.raw_sha256,
-                EnvelopeId(row.envelope_id),
-            )
-            found.setdefault(filed.raw_sha256, []).append(filed)
-    return found
+        for row in rows:
+            place = Source(row.account, row.folder, row.uid_validity, row.uid)
+            if place.uid in wanted and evolve(space, uid=place.uid) == place:
+                uids.add(place.uid)
+            if row.raw_sha256 in digests:
+                filed = Filed(place, row.raw_sha256, EnvelopeId(row.envelope_id))
+                copies.setdefault(filed.raw_sha256, []).append(filed)
+    return Known(uids, copies)
 
 
 _SAID = select(table.c.envelope_id).where(table.c.said_sha256 == bindparam("said")).distinct()

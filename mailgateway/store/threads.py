@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from attrs import field, frozen
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from mailgateway.domain.outbox import OutboxState
 from mailgateway.domain.route import Route
@@ -29,24 +29,26 @@ class Thread:
     expires_at: datetime
 
 
+_FIND = (
+    select(
+        thread.c.message_id,
+        thread.c.sent_text,
+        thread.c.expires_at.label("thread_expires_at"),
+        *route.c,
+    )
+    .join(route, route.c.id == thread.c.route_id)
+    .where(thread.c.message_id.in_(bindparam("asked", expanding=True)))
+)
+
+
 def find(tx: Tx, message_ids: Iterable[MessageId]) -> dict[MessageId, Thread]:
     """Those of the Message-IDs that we sent, expired or not; at most 500 are looked up."""
     asked = list(dict.fromkeys(message_ids))[:_ASKED_AT_ONCE]
     if not asked:
         return {}
-    rows = tx.execute(
-        select(
-            thread.c.message_id,
-            thread.c.sent_text,
-            thread.c.expires_at.label("thread_expires_at"),
-            *route.c,
-        )
-        .join(route, route.c.id == thread.c.route_id)
-        .where(thread.c.message_id.in_(asked))
-    )
     return {
         row.message_id: Thread(row.message_id, routes.of_row(row), row.sent_text, row.thread_expires_at)
-        for row in rows
+        for row in tx.execute(_FIND, {"asked": asked})
     }
 
 

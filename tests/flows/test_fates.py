@@ -31,6 +31,7 @@ class FateTests(InboundTestCase):
     def test_bounded(self) -> None:
         """However much comes, the table does not grow over its bound."""
         self.patch(rows, "KEPT", 5)
+        self.patch(rows, "PRUNE_EVERY", 1)
         self.patch(rows.prune, "__defaults__", (5,))
         self.receive(*(letter(f"{n}", subject=f"{n}") for n in range(20)))
         self.assertEqual(self.gateway.rows(rows.count), 5)
