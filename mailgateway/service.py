@@ -268,6 +268,7 @@ class Gateway(MultiService):
         """The reactor runs and the sockets are open: tell the service manager, and end cleanly on signals."""
         for number in CLEAN_EXIT_SIGNALS:
             signal.signal(number, lambda _number, _frame: self.reactor.callFromThread(self.shutdown))
+        Deferred.fromCoroutine(self._doors.remove_leftovers())
         notify(os.environ, "READY=1")
         for warning in self.warnings:
             self._log.warn("{warning}", warning=warning)

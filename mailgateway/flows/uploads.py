@@ -50,3 +50,8 @@ async def add(
         return upload_id
 
     return await database.run(work)
+
+
+async def paths(database: Database) -> frozenset[str]:
+    """Where all files lie that may still go with a mail; at other machines of the database, too."""
+    return await database.read(uploads.paths)

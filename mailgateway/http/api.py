@@ -33,7 +33,7 @@ def make_site(doors: Doors) -> LimitedSite:
         doors.reactor,
         Guards(doors.settings, doors.keys),
         doors.connections,
-        doors.new_upload,
+        doors.folder.begin,
     )
     doors.add(site)
     return site

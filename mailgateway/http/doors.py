@@ -8,18 +8,22 @@ is, streams end, connections without a request close at once.
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from attrs import define, field
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
 
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.mode import Mode
+from mailgateway.errors import StoreError
+from mailgateway.flows import uploads
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.counts import Counts
 from mailgateway.flows.ports import Database, ProcessControl
 from mailgateway.flows.submit import Sender
 from mailgateway.flows.waiting import Timers
+from mailgateway.http.folder import UploadFolder
 from mailgateway.http.keys import Keys
 from mailgateway.http.limits import Connections
 from mailgateway.http.places import Places
@@ -30,9 +34,6 @@ T = TypeVar("T")
 
 LAST_ANSWERS_SECONDS = 2.0
 """How long connections may take to read their last answer when the service stops."""
-
-ORPHAN_SECONDS = 7_200.0
-"""A file of this age is nobody's: uploads are forgotten after an hour."""
 
 
 class Stream(Protocol):
@@ -68,16 +69,18 @@ class Doors:
     streams: set[Stream] = field(factory=set, init=False)
     requests: Counter[tuple[str, int]] = field(factory=Counter, init=False)
     """Answers given, by route and status; read by the metrics."""
+    folder: UploadFolder = field(init=False)
     started: str = field(init=False)
     """Names this run of the service in ids of events: their numbers begin anew with it."""
     closed: bool = field(default=False, init=False)
     last_read: tuple[Counts, Mode] = field(default=(Counts(), Mode.ON), init=False)
     """What health showed when the database could last be read."""
-    _tidied: bool = field(default=False, init=False)
+    _log: Logger = field(factory=Logger, init=False)
     _sites: list[LimitedSite] = field(factory=list, init=False)
     _held: set[Deferred[Any]] = field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.folder = UploadFolder(self.uploads, self.mint, self.reactor.seconds)
         self.started = self.mint(4).hex()
 
     def add(self, site: LimitedSite) -> None:
@@ -99,27 +102,18 @@ class Doors:
         finally:
             self._held.discard(held)
 
-    def new_upload(self) -> tuple[Path, IO[bytes]]:
-        """Open a file for a body that comes, readable by us alone."""
-        self.uploads.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self.uploads / self.mint(12).hex()
-        stream = path.open("xb+")
-        path.chmod(0o600)
-        if not self._tidied:
-            self._tidied = True
-            self._forget_orphans(path)
-        return path, stream
+    async def remove_leftovers(self) -> None:
+        """Remove files of an earlier run that no row names: nobody can send them any more.
 
-    def _forget_orphans(self, newest: Path) -> None:
-        """Remove what an earlier run left behind: it has no row any more, or never had one."""
-        now = newest.stat().st_mtime
-        for path in self.uploads.iterdir():
-            if now - path.stat().st_mtime > ORPHAN_SECONDS:
-                path.unlink(missing_ok=True)
-
-    def read_upload(self, path: str) -> bytes:
-        """Read a file that was uploaded, by the path in its row; only files of ours have one."""
-        return (self.uploads / Path(path).name).read_bytes()
+        When that cannot be done, they go when they are old enough to be nobody's.
+        """
+        try:
+            names = self.folder.names()
+            if names:
+                rows = await uploads.paths(self.database)
+                self.folder.remove_all_but(names, {Path(path).name for path in rows})
+        except (StoreError, OSError) as error:
+            self._log.warn("leftovers among the uploads: {error}", error=type(error).__name__)
 
     def close(self) -> Deferred[None]:
         """Let everybody go; fires when nobody is connected any more, after two seconds at the latest.

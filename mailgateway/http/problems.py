@@ -45,6 +45,7 @@ STATUS = MappingProxyType(
         "send_budget": 429,
         "too_many_subscribers": 429,
         "too_many_waiting": 429,
+        "upload_quota": 429,
         "internal": 500,
         "smtp_failed": 502,
         "registry_full": 503,

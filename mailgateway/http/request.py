@@ -18,6 +18,7 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request, Site
 
 from mailgateway.errors import Refusal
+from mailgateway.http.folder import Upload
 from mailgateway.http.guards import Guards
 from mailgateway.http.keys import Bearer
 from mailgateway.http.limits import (
@@ -41,8 +42,8 @@ class LimitedRequest(Request):
     content: Any
     defaultContentType = b"application/json"  # noqa: N815 (Twisted's name)
     verdict: Bearer | Refusal
-    upload: Path | None = None
-    """Where the body is, when the route takes a file."""
+    upload: Upload | None = None
+    """Where the body goes, when the route takes a file."""
     over = False
     """Whether the body was refused; the answer is given, what still comes is ignored."""
     received = 0
@@ -60,6 +61,8 @@ class LimitedRequest(Request):
             self.content = self._store(site, method, uri, length)
         except OSError:
             self._refuse(NO_SPACE)
+        except Refusal as refusal:
+            self._refuse(problem_of(refusal, ""))
         if not self.over and length is not None and length > self._most:
             self._refuse(TOO_LARGE)
 
@@ -68,8 +71,8 @@ class LimitedRequest(Request):
             if method == b"POST" and uri.split(b"?", 1)[0] == b"/attachments" and length != 0:
                 self._most = LARGEST_UPLOAD
                 if length is None or length <= LARGEST_UPLOAD:
-                    self.upload, stream = site.new_upload()
-                    return stream
+                    self.upload = site.begin_upload(self.verdict, length)
+                    return self.upload.stream
             elif length is None or IN_MEMORY < length <= LARGEST_BODY:
                 return tempfile.SpooledTemporaryFile(IN_MEMORY)
         return BytesIO()
@@ -83,9 +86,11 @@ class LimitedRequest(Request):
             self._refuse(TOO_LARGE)
         elif isinstance(self.verdict, Bearer):
             try:
-                self.content.write(data)
+                (self.upload or self.content).write(data)
             except OSError:
                 self._refuse(NO_SPACE)
+            except Refusal as refusal:
+                self._refuse(problem_of(refusal, ""))
 
     def _refuse(self, problem: Problem) -> None:
         self.over = True
@@ -136,6 +141,7 @@ class LimitedRequest(Request):
 
     def processingFailed(self, reason: Failure) -> None:
         """Say that we failed, in the one shape."""
+        self.discard_upload()
         error = reason.value
         problem = problem_of(error if isinstance(error, Exception) else Exception(), "the request")
         if self.startedWriting:
@@ -154,16 +160,19 @@ class LimitedRequest(Request):
 
     def keep_upload(self) -> Path | None:
         """Take the file over: from now on it is not ours to remove."""
-        self.upload, kept = None, self.upload
-        if self.content is not None:
-            self.content.flush()
-        return kept
+        upload = self.upload
+        self.upload = None
+        try:
+            return None if upload is None else upload.keep()
+        except OSError:
+            raise Refusal(NO_SPACE.code, NO_SPACE.message) from None
 
     def discard_upload(self) -> None:
         """Remove the file."""
-        if self.upload is not None:
-            self.upload.unlink(missing_ok=True)
-            self.upload = None
+        upload = self.upload
+        self.upload = None
+        if upload is not None:
+            upload.discard()
 
 
 class LimitedSite(Site):
@@ -180,14 +189,14 @@ class LimitedSite(Site):
         reactor: Any,
         guards: Guards,
         connections: Connections,
-        new_upload: Callable[[], tuple[Path, IO[bytes]]],
+        begin_upload: Callable[[Bearer, int | None], Upload],
     ) -> None:
         Site.__init__(
             self, resource, LimitedRequest, timeout=None, reactor=reactor, parsePOSTFormSubmission=False
         )
         self.guards = guards
         self.connections = connections
-        self.new_upload = new_upload
+        self.begin_upload = begin_upload
 
     def buildProtocol(self, addr: IAddress | None) -> Any:
         """Accept a connection when there is room."""

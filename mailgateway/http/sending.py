@@ -37,7 +37,7 @@ async def upload(doors: Doors, call: Call) -> Reply:
             str(path),
         )
     except BaseException:
-        path.unlink(missing_ok=True)
+        doors.folder.remove(path)
         raise
     return Reply({"attachmentId": attachment})
 
@@ -52,7 +52,7 @@ async def send(doors: Doors, call: Call) -> Reply:
         doors.sender(),
         shapes_of.send_request(asked),
         mint=doors.mint,
-        read_upload=doors.read_upload,
+        read_upload=doors.folder.read,
     )
     if asked.kind == "decision" and submitted.state == "queued" and doors.waiting.take(call.bearer):
         try:

@@ -95,7 +95,7 @@ ROUTES: tuple[Route, ...] = (
         "Upload a file of at most 25 MB for a mail to come.",
         headers=shapes.UploadHeaders,
         takes_file=True,
-        codes=("not_yours", "registry_full"),
+        codes=("not_yours", "registry_full", "upload_quota"),
     ),
     Route(
         "POST",

@@ -55,6 +55,11 @@ def held(tx: Tx, session_id: SessionId) -> int:
     )
 
 
+def paths(tx: Tx) -> frozenset[str]:
+    """The path of every file."""
+    return frozenset(tx.execute(select(table.c.path)).scalars())
+
+
 def older_than(tx: Tx, before: datetime, limit: int) -> tuple[Upload, ...]:
     """Uploads from before a time; who takes one away deletes its file, then the row."""
     rows = tx.execute(
