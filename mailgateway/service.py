@@ -216,6 +216,7 @@ class Gateway(MultiService):
             part.setServiceParent(self)
         self._adopt()
         MultiService.startService(self)
+        Deferred.fromCoroutine(self._doors.remove_leftovers())
         self.reactor.callWhenRunning(self._running)
 
     def _parts(self) -> Sequence[IService]:
@@ -268,7 +269,6 @@ class Gateway(MultiService):
         """The reactor runs and the sockets are open: tell the service manager, and end cleanly on signals."""
         for number in CLEAN_EXIT_SIGNALS:
             signal.signal(number, lambda _number, _frame: self.reactor.callFromThread(self.shutdown))
-        Deferred.fromCoroutine(self._doors.remove_leftovers())
         notify(os.environ, "READY=1")
         for warning in self.warnings:
             self._log.warn("{warning}", warning=warning)

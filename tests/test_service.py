@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from mailgateway.demo.service import settings_text
 from mailgateway.errors import StoreUnavailable
 from mailgateway.flows.ports import Reloaded
 from mailgateway.http.keys import read_keys
+from mailgateway.ids import AttachmentId, SessionId
 from mailgateway.service import CLOSE_SECONDS, STOP_SECONDS, Gateway, identity_of
 from mailgateway.settings import load
+from mailgateway.store import uploads
 from tests.daemons.small_imap import Habits
 from tests.daemons.world import IMAP_PORT, Network, settings_of
 from tests.fakes.database import ImmediateDatabase
@@ -131,6 +134,19 @@ class BeginTests(GatewayTestCase):
         self.network.advance(2)
         self.network.settle()
         self.assertEqual(self.states(), ["watching"])
+
+    def test_a_restart_removes_uploads_that_no_row_names(self) -> None:
+        """Half files of a crash must not take room for ever."""
+        folder = self.folder / "state" / "uploads"
+        folder.mkdir(mode=0o700)
+        for name in ("half", "whole"):
+            (folder / name).write_bytes(b"x")
+        row = uploads.Upload(
+            AttachmentId("a-1"), SessionId("s"), "a", 1, str(folder / "whole"), datetime.now(UTC)
+        )
+        self.database.now(lambda tx: uploads.add(tx, row))
+        self.start()
+        self.assertEqual([path.name for path in folder.iterdir()], ["whole"])
 
     def test_a_restart_honours_the_pauses_of_all_folders(self) -> None:
         """Each folder has a connection of its own, and each has been asked for patience."""
