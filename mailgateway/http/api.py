@@ -34,6 +34,7 @@ def make_site(doors: Doors) -> LimitedSite:
         Guards(doors.settings, doors.keys),
         doors.connections,
         doors.folder.begin,
+        doors.bodies,
     )
     doors.add(site)
     return site

@@ -38,7 +38,8 @@ async def pending(doors: Doors, call: Call) -> Reply:
         if doors.closed or event.kind is EventKind.MODE:
             return True
         return event.kind is EventKind.DELIVERY and (
-            asked.session is None or event.session in {None, asked.session}
+            event.session is None
+            or (asked.session in {None, event.session} and call.bearer.speaks_for(event.session))
         )
 
     async def look() -> tuple[Envelope, ...]:

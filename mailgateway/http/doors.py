@@ -64,6 +64,8 @@ class Doors:
     connections: Connections = field(factory=Connections)
     waiting: Places = field(factory=lambda: Places(most=600, own=500, other=200))
     """For requests that wait; well below the number of connections, so that whoever only asks is served."""
+    bodies: Places = field(factory=lambda: Places(most=100, own=80, other=20))
+    """For bodies of more than 100 kB, which go to temporary files until they are answered."""
     subscribing: Places = field(factory=lambda: Places(most=100, own=100, other=25))
     """For streams."""
     streams: set[Stream] = field(factory=set, init=False)

@@ -18,6 +18,7 @@ GENERAL_CODES = (
     "malformed",
     "timeout",
     "too_large",
+    "too_many_waiting",
     "misdirected",
     "forbidden_origin",
     "unauthorized",

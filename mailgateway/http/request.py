@@ -29,9 +29,15 @@ from mailgateway.http.limits import (
     Channel,
     Connections,
 )
+from mailgateway.http.places import Places
 from mailgateway.http.problems import Problem, problem_of
 
 NO_SPACE = Problem("store_unavailable", "the body cannot be stored now; nothing was changed, try again soon")
+TOO_MANY = Refusal(
+    "too_many_waiting",
+    "as many large bodies as may come at a time, of this key or in all, do so already; try again later",
+    {"retryAfter": 5},
+)
 
 
 class LimitedRequest(Request):
@@ -49,6 +55,8 @@ class LimitedRequest(Request):
     received = 0
     """Octets of the body so far."""
     _most = LARGEST_BODY
+    _place: Callable[[], None] | None = None
+    """Gives back the place that a large body takes."""
 
     def gotLength(self, length: int | None) -> None:
         """Let the guards look at the header, and choose where the body goes."""
@@ -86,15 +94,30 @@ class LimitedRequest(Request):
             self._refuse(TOO_LARGE)
         elif isinstance(self.verdict, Bearer):
             try:
+                if self.received > IN_MEMORY and self.upload is None:
+                    self._take_place(self.verdict)
                 (self.upload or self.content).write(data)
             except OSError:
                 self._refuse(NO_SPACE)
             except Refusal as refusal:
                 self._refuse(problem_of(refusal, ""))
 
+    def _take_place(self, bearer: Bearer) -> None:
+        if self._place is None:
+            bodies: Places = self.channel.site.bodies
+            if not bodies.take(bearer):
+                raise TOO_MANY
+            self._place = lambda: bodies.give_back(bearer)
+
+    def _give_back_place(self) -> None:
+        place, self._place = self._place, None
+        if place is not None:
+            place()
+
     def _refuse(self, problem: Problem) -> None:
         self.over = True
         self.discard_upload()
+        self._give_back_place()
         self.channel.refuse(problem)
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
@@ -113,6 +136,11 @@ class LimitedRequest(Request):
         """Say who was asked; the guards have looked at the Host field, which routing has no use for."""
         return b"localhost"
 
+    def finish(self) -> None:
+        """Be done: the body is not needed any more."""
+        self._give_back_place()
+        Request.finish(self)
+
     def is_gone(self) -> bool:
         """Whether nobody listens any more."""
         return bool(self._disconnected or self.finished)
@@ -127,7 +155,7 @@ class LimitedRequest(Request):
         self.set_field(b"Date", datetimeToString())
         body = self.set_problem(problem)
         Request.write(self, body)
-        Request.finish(self)
+        self.finish()
 
     def set_problem(self, problem: Problem) -> bytes:
         """Set the status and header of a problem; the body that belongs to it."""
@@ -153,6 +181,7 @@ class LimitedRequest(Request):
         """Forget a file that nobody will use."""
         if not self._complete():
             self.discard_upload()
+        self._give_back_place()
         Request.connectionLost(self, reason)
 
     def _complete(self) -> bool:
@@ -190,6 +219,7 @@ class LimitedSite(Site):
         guards: Guards,
         connections: Connections,
         begin_upload: Callable[[Bearer, int | None], Upload],
+        bodies: Places,
     ) -> None:
         Site.__init__(
             self, resource, LimitedRequest, timeout=None, reactor=reactor, parsePOSTFormSubmission=False
@@ -197,6 +227,7 @@ class LimitedSite(Site):
         self.guards = guards
         self.connections = connections
         self.begin_upload = begin_upload
+        self.bodies = bodies
 
     def buildProtocol(self, addr: IAddress | None) -> Any:
         """Accept a connection when there is room."""

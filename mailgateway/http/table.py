@@ -50,7 +50,7 @@ ROUTES: tuple[Route, ...] = (
         "What waits, oldest first.",
         query=shapes.PendingQuery,
         reply=shapes.Pending,
-        codes=("not_yours", "too_many_waiting"),
+        codes=("not_yours",),
         waits=True,
     ),
     Route(

@@ -4,7 +4,7 @@ from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.http.keys import Bearer
-from mailgateway.http.limits import MOST_CONNECTIONS, Connections
+from mailgateway.http.limits import BODY_SECONDS, IN_MEMORY, LARGEST_BODY, MOST_CONNECTIONS, Connections
 from mailgateway.http.places import Places
 from mailgateway.ids import SessionId
 from mailgateway.settings import Role
@@ -93,6 +93,57 @@ class WaitingTests(RouteCase):
         places = Rig().doors.waiting
         self.assertLess(max(places.own, places.other), places.most)
         self.assertLess(places.most + 100, MOST_CONNECTIONS)
+
+
+class BodyTests(RouteCase):
+    """Large bodies: three at a time, two of one of our own keys, one of another's."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        places = self.rig.doors.bodies
+        places.most, places.own, places.other = 3, 2, 1
+
+    def begin(self, key: str = KEY, size: int = IN_MEMORY + 1) -> Client:
+        """Send a body but for its end."""
+        client = self.rig.connect()
+        head = request("POST", "/ping", key=key).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+        client.feed(head + b"%x\r\n%s\r\n" % (size, b" " * size))
+        return client
+
+    def turned_away(self, key: str) -> None:
+        """There is no place for a large body of this key; the connection closes."""
+        client = self.begin(key)
+        answer = client.answer()
+        assert answer is not None
+        self.refused(answer, 429, "too_many_waiting")
+        self.assertTrue(client.closed)
+
+    def test_large_bodies_are_bounded(self) -> None:
+        """By key and in all; small ones come at any time."""
+        clients = [self.begin(), self.begin(BOUND)]
+        self.turned_away(BOUND)
+        clients.append(self.begin())
+        for key in (KEY, PERSON):
+            self.turned_away(key)
+            self.assertIsNone(self.begin(key, IN_MEMORY).answer())
+        self.assertEqual([client.answer() for client in clients], [None] * 3)
+
+    def test_every_end_frees_the_place(self) -> None:
+        """An answer, a refusal, a hang-up, the end of the time."""
+        for end in ("answered", "too large", "gone", "late"):
+            client = self.begin(BOUND)
+            self.turned_away(BOUND)
+            if end == "answered":
+                client.feed(b"0\r\n\r\n")
+            elif end == "too large":
+                client.feed(b"%x\r\n%s\r\n" % (LARGEST_BODY, b" " * LARGEST_BODY))
+            elif end == "late":
+                self.rig.clock.advance(BODY_SECONDS)
+            if end != "gone":
+                self.assertIsNotNone(client.answer(), end)
+            if end in {"gone", "late"}:
+                client.hang_up()
+        self.assertIsNone(self.begin(BOUND).answer())
 
 
 class PlacesTests(SynchronousTestCase):
