@@ -71,8 +71,6 @@ async def pending(
     """
 
     def work(tx: Tx) -> tuple[Envelope, ...]:
-        if modes.current(tx, identity.machine_id) is Mode.OFF:
-            return ()
         waiting = envelopes.waiting(tx, identity.machine_id, session, kind, LIMIT, among=among)
         return tuple(_seen_by_others(envelope, tx.now) for envelope in waiting)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Select, bindparam, delete, insert, select
+from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, insert, select
 
 from mailgateway.domain.envelope import AttachmentInfo
 from mailgateway.ids import EnvelopeId
@@ -44,6 +44,11 @@ def of(tx: Tx, envelope_ids: Sequence[EnvelopeId]) -> dict[EnvelopeId, tuple[Att
             info = AttachmentInfo(row.id, row.filename, row.content_type, row.size)
             found[row.envelope_id] = (*found.get(row.envelope_id, ()), info)
     return found
+
+
+def exist_for(envelope_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether anything hangs on the envelope of a row, as a part of its statement."""
+    return exists().where(table.c.envelope_id == envelope_id)
 
 
 def find(tx: Tx, envelope_id: EnvelopeId, attachment_id: str) -> tuple[AttachmentInfo, bytes] | None:

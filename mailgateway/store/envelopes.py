@@ -7,16 +7,17 @@ reads anew).  The last claimant's name stays on a row whose lease has ended, so 
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from attrs import evolve, frozen
-from sqlalchemy import Row, Select, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, insert, or_, select, update
 
 from mailgateway.domain.delivery import DeliveryEvent, DeliveryState, advance
 from mailgateway.domain.envelope import Envelope, EnvelopeKind, Source, Trust
 from mailgateway.errors import StaleWrite
 from mailgateway.ids import EnvelopeId, InstanceId, MachineId, SessionId
-from mailgateway.store import attachments
+from mailgateway.store import attachments, modes
 from mailgateway.store.database import Tx
 from mailgateway.store.tables import EPOCH
 from mailgateway.store.tables import envelope as table
@@ -52,7 +53,10 @@ class ClaimedBy:
     started_at: float | None
 
 
-_FIND = select(table).where(table.c.id == bindparam("id_"))
+_WHOLE = select(table, attachments.exist_for(table.c.id).label("has_parts"))
+"""What ``_whole`` makes envelopes of."""
+
+_FIND = _WHOLE.where(table.c.id == bindparam("id_"))
 _TAKEN = select(table.c.id).where(table.c.id.in_(bindparam("ids", expanding=True)))
 _CAS = (
     table.c.id == bindparam("id_"),
@@ -120,7 +124,7 @@ def taken(tx: Tx, ids: Sequence[EnvelopeId]) -> set[EnvelopeId]:
 
 def with_prefix(tx: Tx, prefix: str) -> tuple[Envelope, ...]:
     """Envelopes whose id begins so (only ``m-`` and hex digits; checked by the caller); two at most."""
-    return _whole(tx, tx.execute(select(table).where(table.c.id.like(f"{prefix}%")).limit(2)).all())
+    return _whole(tx, tx.execute(_WHOLE.where(table.c.id.like(f"{prefix}%")).limit(2)).all())
 
 
 def at_uid(tx: Tx, uid: int, account: str | None, folder: str | None) -> tuple[Envelope, ...]:
@@ -130,7 +134,7 @@ def at_uid(tx: Tx, uid: int, account: str | None, folder: str | None) -> tuple[E
         where.append(table.c.account == account)
     if folder is not None:
         where.append(table.c.folder == folder)
-    return _whole(tx, tx.execute(select(table).where(*where).order_by(table.c.number.desc()).limit(20)).all())
+    return _whole(tx, tx.execute(_WHOLE.where(*where).order_by(table.c.number.desc()).limit(20)).all())
 
 
 def waiting(
@@ -144,16 +148,14 @@ def waiting(
 ) -> tuple[Envelope, ...]:
     """Open envelopes of a machine or of none, oldest first, up to ``limit`` and ``TEXT_BUDGET``.
 
-    ``session``, and ``among`` when it names any, say of which sessions; neither: of all.
+    ``session``, and ``among`` when it names any, say of which sessions; neither: of all.  None while the
+    machine's mode is off.
     """
-    statement = _offered(select(table), machine, session)
-    if among:
-        statement = statement.where(table.c.session_id.in_(among))
-    if kind is not None:
-        statement = statement.where(table.c.kind == kind.value)
+    statement = _waiting(one=session is not None, several=bool(among), kind=kind is not None)
+    wanted = {"machine": machine, "session": session, "among": list(among), "kind_": kind, "limit_": limit}
     rows: list[Row[Any]] = []
     budget = TEXT_BUDGET
-    for row in tx.execute(statement.order_by(table.c.number, table.c.id).limit(limit)):
+    for row in tx.execute(statement, wanted):
         budget -= len(row.body) + len(row.quoted)
         if budget < 0 and rows:
             break
@@ -163,7 +165,8 @@ def waiting(
 
 def count_waiting(tx: Tx, machine: MachineId, session: SessionId | None) -> int:
     """How many open envelopes ``waiting`` would offer."""
-    found: int = tx.execute(_offered(select(func.count()).select_from(table), machine, session)).scalar_one()
+    statement = _count_waiting(one=session is not None)
+    found: int = tx.execute(statement, {"machine": machine, "session": session}).scalar_one()
     return found
 
 
@@ -191,15 +194,31 @@ def count_notices(tx: Tx, session: SessionId) -> int:
     return found
 
 
-def _offered(statement: Select[Any], machine: MachineId, session: SessionId | None) -> Select[Any]:
+@lru_cache(maxsize=8)
+def _waiting(*, one: bool, several: bool, kind: bool) -> Select[Any]:
+    """The statement, built once for each combination of what may be asked."""
+    where = [modes.is_on(bindparam("machine")), *_offered(one=one)]
+    if several:
+        where.append(table.c.session_id.in_(bindparam("among", expanding=True)))
+    if kind:
+        where.append(table.c.kind == bindparam("kind_"))
+    return _WHOLE.where(*where).order_by(table.c.number, table.c.id).limit(bindparam("limit_"))
+
+
+@lru_cache(maxsize=2)
+def _count_waiting(*, one: bool) -> Select[Any]:
+    return select(func.count()).select_from(table).where(*_offered(one=one))
+
+
+def _offered(*, one: bool) -> list[ColumnElement[bool]]:
     where = [
         table.c.state.in_(OPEN),
-        or_(table.c.machine_id == machine, table.c.machine_id.is_(None)),
+        or_(table.c.machine_id == bindparam("machine"), table.c.machine_id.is_(None)),
         table.c.kind != EnvelopeKind.ANSWER.value,
     ]
-    if session is not None:
-        where.append(table.c.session_id == session)
-    return statement.where(*where)
+    if one:
+        where.append(table.c.session_id == bindparam("session"))
+    return where
 
 
 # --- moves ----------------------------------------------------------------------------------------------
@@ -326,10 +345,7 @@ def dropped_reason(tx: Tx, envelope_id: EnvelopeId) -> str:
 def claimed(tx: Tx, limit: int) -> tuple[ClaimedBy, ...]:
     """Envelopes under claim with their claimants' processes, those whose lease ends first at the front."""
     rows = tx.execute(
-        select(table)
-        .where(table.c.state == DeliveryState.CLAIMED.value)
-        .order_by(table.c.lease_until)
-        .limit(limit)
+        _WHOLE.where(table.c.state == DeliveryState.CLAIMED.value).order_by(table.c.lease_until).limit(limit)
     ).all()
     return tuple(
         ClaimedBy(envelope, row.claimant_machine, row.claimant_pid, row.claimant_started_at)
@@ -349,7 +365,7 @@ def prune_bodies(tx: Tx, before: datetime) -> int:
 
 
 def _whole(tx: Tx, rows: "list[Row[Any]] | Any") -> tuple[Envelope, ...]:
-    parts = attachments.of(tx, [row.id for row in rows]) if rows else {}
+    parts = attachments.of(tx, [row.id for row in rows if row.has_parts])
     return tuple(
         Envelope(
             id=row.id,

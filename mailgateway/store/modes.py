@@ -1,6 +1,6 @@
 """The mode of each machine."""
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import ColumnElement, bindparam, exists, select
 
 from mailgateway.domain.mode import Mode, ModeSetting
 from mailgateway.ids import MachineId
@@ -25,6 +25,11 @@ def setting(tx: Tx, machine_id: MachineId) -> ModeSetting:
 def current(tx: Tx, machine_id: MachineId) -> Mode:
     """The mode alone."""
     return setting(tx, machine_id).mode
+
+
+def is_on(machine_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether the machine is not off, as a part of a statement."""
+    return ~exists().where(table.c.machine_id == machine_id, table.c.mode == Mode.OFF.value)
 
 
 def write(tx: Tx, machine_id: MachineId, new: ModeSetting) -> None:

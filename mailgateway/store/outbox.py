@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from attrs import field, frozen
-from sqlalchemy import ColumnElement, Row, and_, bindparam, func, or_, select, update
+from sqlalchemy import Row, bindparam, func, literal, or_, select, update
 
-from mailgateway.domain.mode import Mode
 from mailgateway.domain.outbox import (
     MailKind,
     OutboxEvent,
@@ -19,8 +18,9 @@ from mailgateway.domain.outbox import (
 )
 from mailgateway.errors import StaleWrite
 from mailgateway.ids import AccountName, MachineId, MessageId, OutboxId, QuestionId, RouteId, SessionId
+from mailgateway.store import modes
 from mailgateway.store.database import Tx
-from mailgateway.store.tables import mode, outbox, recipient
+from mailgateway.store.tables import outbox, recipient
 
 SENDABLE = (OutboxState.QUEUED.value, OutboxState.UNCLEAR.value)
 
@@ -140,7 +140,7 @@ def next_sendable(
             outbox.c.account == account,
             outbox.c.state.in_(SENDABLE),
             outbox.c.next_attempt_at.is_not(None),
-            or_(outbox.c.kind == MailKind.NOTICE.value, _mode_is_on(machine_id)),
+            or_(outbox.c.kind == MailKind.NOTICE.value, modes.is_on(literal(machine_id))),
         )
         .limit(1)
     )
@@ -250,14 +250,6 @@ def waiting(tx: Tx, machine_id: MachineId) -> int:
         .where(outbox.c.machine_id == machine_id, outbox.c.state.in_((*SENDABLE, OutboxState.SENDING.value)))
     ).scalar_one()
     return count
-
-
-def _mode_is_on(machine_id: MachineId) -> ColumnElement[bool]:
-    return ~(
-        select(mode.c.machine_id)
-        .where(and_(mode.c.machine_id == machine_id, mode.c.mode == Mode.OFF.value))
-        .exists()
-    )
 
 
 def _value(tx: Tx, row: Row[Any]) -> OutboxRow:
