@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from mailgateway.store.upgrade import open_engine, upgrade  # noqa: E402
 AGENT = "agent@example.org"
 ROBIN = "robin@example.net"
 PASSWORD = "correct-horse-7Qx9vw"  # noqa: S105 (of a server that lives for seconds)
-SESSION = SessionId("session-1")
+SESSION = SessionId("session-of-all")
 ROUTE = RouteId("f913c9")
 TWISTD = (sys.executable, "-c", "from twisted.scripts.twistd import run; run()")
 
@@ -165,6 +165,27 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def add_route(tx: Tx, machine: MachineId, session: SessionId, route: RouteId) -> None:
+    """Write a session and a route that leads to it."""
+    sessions.ensure(tx, session, machine)
+    routes.add(
+        tx,
+        Route(
+            id=route,
+            purpose=Purpose.SESSION,
+            session_id=session,
+            machine_id=machine,
+            recipient=ROBIN,
+            expires_at=tx.now + timedelta(hours=168),
+        ),
+    )
+
+
+def routed(number: int) -> Callable[[Tx, MachineId], None]:
+    """What writes ``session-<number>`` and a route of its own: the number in six hex digits."""
+    return lambda tx, machine: add_route(tx, machine, SessionId(f"session-{number}"), RouteId(f"{number:06x}"))
+
+
 @define(eq=False)
 class Service:
     """``twistd -n mailgateway`` in a folder, watching a mailbox on ``imap_port``."""
@@ -184,7 +205,7 @@ class Service:
         """Its process."""
         return int(self._process.pid)
 
-    def prepare(self, *works: Any, cursor: int | None = 0) -> MachineId:
+    def prepare(self, *works: Callable[[Tx, MachineId], None], cursor: int | None = 0) -> MachineId:
         """Make the database, with a session and a route of ours; ``works`` write more rows."""
         secrets.prepare_state_dir(self.state_dir)
         machine = secrets.machine_id(self.state_dir)
@@ -193,22 +214,13 @@ class Service:
 
         def rows(tx: Tx) -> None:
             machines.introduce(tx, machine, "bench")
-            sessions.ensure(tx, SESSION, machine)
-            expires = tx.now + timedelta(hours=168)
-            route = Route(
-                id=ROUTE,
-                purpose=Purpose.SESSION,
-                session_id=SESSION,
-                machine_id=machine,
-                recipient=ROBIN,
-                expires_at=expires,
-            )
-            routes.add(tx, route)
+            add_route(tx, machine, SESSION, ROUTE)
             if cursor is not None:
                 cursors.move(tx, AccountName("main"), "INBOX", Cursor(7, cursor))
 
-        for work in (rows, *works):
-            transact(engine, work)
+        transact(engine, rows)
+        for work in works:
+            transact(engine, lambda tx, work=work: work(tx, machine))
         engine.dispose()
         return machine
 

@@ -21,7 +21,7 @@ from _replay import ReplayServer
 from _world import SESSION, Service, folder, free_port, median, now, row
 
 from mailgateway.domain.envelope import Envelope, EnvelopeKind, Source, Trust
-from mailgateway.ids import AccountName, envelope_id_of_mail
+from mailgateway.ids import AccountName, MachineId, envelope_id_of_mail
 from mailgateway.store import envelopes
 from mailgateway.store.database import Tx
 
@@ -124,7 +124,7 @@ def start_ours(path: Path) -> tuple[Service, ReplayServer, list[str]]:
     """The service with envelopes to claim."""
     ids = [envelope_id_of_mail(AccountName("main"), "INBOX", 7, uid) for uid in range(1, CYCLES * ROUNDS + 1)]
 
-    def rows(tx: Tx) -> None:
+    def rows(tx: Tx, _machine: MachineId) -> None:
         for uid, name in enumerate(ids, 1):
             envelopes.add(
                 tx,
