@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select, update
 
 from mailgateway.client import ServiceUnreachable
-from mailgateway.client.answers import Sent
+from mailgateway.client.answers import Delivery, Sent
 from mailgateway.store.database import Tx
 from mailgateway.store.tables import cursor, envelope, flagging, journal, outbox, question
 from tests.acceptance.harness import AGENT, Asked
@@ -52,6 +52,11 @@ class CrashTestCase(TablesTestCase):
         query = select(envelope.c.state).order_by(envelope.c.number)
         return self.rows(lambda tx: list(tx.execute(query).scalars()))
 
+    def offered(self, asked: Asked) -> Delivery:
+        """What is there for a session, be it claimed or not."""
+        (delivery,) = self.gateway.client.pending(asked.session)
+        return delivery
+
     def assert_consumed(self, *ids: str) -> None:
         r"""Exactly these envelopes exist; each was acked and journaled once, and no ``\Seen`` is owed."""
 
@@ -81,7 +86,7 @@ class WayInTests(CrashTestCase):
         ids: list[str] = []
 
         def claim() -> None:
-            ids.append(self.poll(asked)["id"])
+            ids.append(self.offered(asked)["id"])
             self.gateway.client.claim(ids[-1], asked.instance)
 
         def ack() -> None:
@@ -154,7 +159,7 @@ class RenumberingTests(CrashTestCase):
         self.start_watching()
         self.assert_nothing_pending(acked)
         for asked in (claimed, new):
-            self.assertEqual(self.poll(asked)["id"], ids[asked.session])
+            self.assertEqual(self.offered(asked)["id"], ids[asked.session])
         self.assertEqual(self.words(self.poll(late)), "late")
         ids[late.session] = self.poll(late)["id"]
         self.gateway.client.ack(ids[claimed.session], claimed.instance)  # the claim outlived it all
