@@ -1,8 +1,10 @@
 """One mail, judged outside of the transaction: everything that needs no row of the database.
 
 The order of trust: own mail and loops, automatic mail, the sender, its authentication, and only then what
-the mail claims about where it belongs.  No layer stands in for an earlier one.  Routing, the proof of a
-single mailbox and what is typed in reply to the sent text need rows, and are the caller's next steps.
+the mail claims about where it belongs.  No layer stands in for an earlier one.  All of it is read from the
+header: the parts of a mail are looked at when it is a report, or from a person whom we believe.  Routing,
+the proof of a single mailbox and what is typed in reply to the sent text need rows, and are the caller's
+next steps.
 """
 
 from typing import assert_never
@@ -18,7 +20,15 @@ from mailgateway.mail.authenticity import (
     Unauthenticated,
     authenticate,
 )
-from mailgateway.mail.automatic import Automatic, Bounce, OwnMail, Person, classify, from_list
+from mailgateway.mail.automatic import (
+    Automatic,
+    Bounce,
+    OwnMail,
+    Person,
+    classify_header,
+    classify_parts,
+    from_list,
+)
 from mailgateway.mail.decode import Malformed
 from mailgateway.mail.inbound import Inbound, read
 from mailgateway.mail.own import Own
@@ -77,7 +87,7 @@ def judge(raw: bytes, own: Own) -> Judged:
 
 def judge_inbound(inbound: Inbound, own: Own) -> Judged:
     """Judge a mail that was read already."""
-    match classify(inbound, own):
+    match classify_header(inbound, own):
         case OwnMail(reason=reason):
             return Refused(verdict=Verdict.OWN_MAIL, reason=reason, inbound=inbound)
         case Bounce(message_ids=message_ids, failed=failed):
@@ -104,6 +114,13 @@ def _judge_sender(inbound: Inbound, own: Own) -> Judged:
         case Unauthenticated(reason=reason):
             return Refused(verdict=Verdict.UNAUTHENTICATED, reason=reason, inbound=inbound)
         case Authentic() | NeedsProof() as authenticity:
+            match classify_parts(inbound):
+                case Automatic(reason=reason):
+                    return Refused(verdict=Verdict.AUTOMATIC, reason=reason, inbound=inbound)
+                case Person():
+                    pass
+                case parts:
+                    assert_never(parts)
             return FromPerson(
                 inbound=inbound, sender=sender, authenticity=authenticity, claims=claims_of(inbound, own)
             )

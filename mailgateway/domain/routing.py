@@ -27,9 +27,9 @@ class Claims:
     """What a mail says about where it belongs; nothing of it is believed yet.
 
     ``chain`` are Message-IDs: those of In-Reply-To, then of References newest first, each once.
-    ``other_plus`` are further plus-addresses, of other routes than the first.  What stands in a field that the
-    sender's signature leaves out is no claim; Message-IDs from there are in ``unsigned``, and may tell which
-    text of ours is quoted, but never where the mail belongs.
+    ``other_plus`` are further plus-addresses, of other routes than the first.  What stands in a field that
+    the sender's signature leaves out is no claim; Message-IDs from there are in ``unsigned``, and may tell
+    which text of ours is quoted, but never where the mail belongs.
     """
 
     plus: RouteId | None = None

@@ -79,6 +79,22 @@ _RETURNED = frozenset({"message/rfc822", "text/rfc822-headers", "message/global"
 
 def classify(inbound: Inbound, own: Own) -> Author:
     """Tell who wrote the mail, from its outermost header and the types of its parts."""
+    author = classify_header(inbound, own)
+    return author if not isinstance(author, Person) else classify_parts(inbound)
+
+
+def classify_parts(inbound: Inbound) -> Automatic | Person:
+    """What only the parts tell, when the header tells of no machine; this walks through the whole body."""
+    if any(
+        leaf.content_type == "text/calendar" and leaf.disposition != "attachment"
+        for leaf in inbound.tree.leaves
+    ):
+        return Automatic("a calendar's answer")
+    return Person()
+
+
+def classify_header(inbound: Inbound, own: Own) -> Author:
+    """Tell who wrote the mail from its outermost header; only of a report the parts are looked at."""
     own_mail = _own_mail(inbound, own)
     if own_mail is not None:
         return own_mail
@@ -103,16 +119,14 @@ def _own_mail(inbound: Inbound, own: Own) -> OwnMail | None:
 
 
 def _report(inbound: Inbound, own: Own) -> Bounce | Automatic | None:
-    kinds = {leaf.content_type for leaf in inbound.tree.leaves}
-    report_types = {
-        parameters.get("report-type", "").lower()
-        for kind, parameters in inbound.tree.multiparts[:1]
-        if kind == "multipart/report"
-    }
-    if report_types:
-        if "message/disposition-notification" in kinds or "disposition-notification" in report_types:
+    kind, parameters = inbound.content_type
+    if kind == "multipart/report":
+        about = parameters.get("report-type", "").lower()
+        if about == "disposition-notification" or any(
+            leaf.content_type == "message/disposition-notification" for leaf in inbound.tree.leaves
+        ):
             return Automatic("a receipt")
-        if "feedback-report" in report_types:
+        if about == "feedback-report":
             return Automatic("a complaint report")
         return Bounce(_returned_ids(inbound, own), failed=_failed(inbound))
     if inbound.count("x-failed-recipients"):
@@ -133,7 +147,7 @@ def _returned_ids(inbound: Inbound, own: Own) -> tuple[MessageId, ...]:
     leaves = leaves or [leaf for leaf in inbound.tree.leaves if leaf.content_type == "text/plain"]
     found: dict[MessageId, None] = {}
     for leaf in leaves[:20]:
-        data = decode_transfer(leaf.body[:BOUNCE_SEARCH_LIMIT], leaf.encoding)
+        data = decode_transfer(leaf.head(BOUNCE_SEARCH_LIMIT), leaf.encoding)
         for raw in _ID.findall(data):
             text = raw.decode("ascii", "replace")
             if text in own.message_ids or parse_own_message_id(text) is not None:
@@ -147,7 +161,7 @@ def _failed(inbound: Inbound) -> bool:
         found.lower()
         for leaf in inbound.tree.leaves
         if leaf.content_type in {"message/delivery-status", "message/global-delivery-status"}
-        for found in _ACTION.findall(decode_transfer(leaf.body[:BOUNCE_SEARCH_LIMIT], leaf.encoding))
+        for found in _ACTION.findall(decode_transfer(leaf.head(BOUNCE_SEARCH_LIMIT), leaf.encoding))
     }
     return not actions or b"failed" in actions
 
@@ -167,11 +181,6 @@ def _robot(inbound: Inbound) -> Automatic | None:
         for value in inbound.get_all("precedence")
     ):
         return Automatic("Precedence")
-    if any(
-        leaf.content_type == "text/calendar" and leaf.disposition != "attachment"
-        for leaf in inbound.tree.leaves
-    ):
-        return Automatic("a calendar's answer")
     if away_subject(inbound.subject):
         return Automatic("the subject of an absence notice")
     return None

@@ -16,9 +16,9 @@ from attrs import field, frozen
 
 from mailgateway.errors import Refusal
 from mailgateway.ids import MessageId
-from mailgateway.mail.inbound import safe_filename
 from mailgateway.mail.letter import Enclosure, Letter, LetterKind, letter_html, letter_text, one_line
 from mailgateway.mail.own import MARKER_HEADER
+from mailgateway.mail.parts import safe_filename
 from mailgateway.mail.tag import format_tag, strip_tags
 
 __all__ = ["Composed", "Enclosure", "Letter", "LetterKind", "compose"]

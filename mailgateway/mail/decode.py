@@ -6,6 +6,7 @@ since the worst that can happen there is an ugly character.
 """
 
 import binascii
+import io
 import re
 from collections.abc import Iterator
 
@@ -41,12 +42,22 @@ class Field:
 
 def split_message(raw: bytes) -> tuple[bytes, bytes]:
     """The header block (without the empty line) and the body; lines may end in CRLF or LF."""
-    if raw.startswith((b"\n", b"\r\n")):
-        return b"", raw[raw.index(b"\n") + 1 :]
-    found = _END.search(raw, 0, HEADER_LIMIT + 4)
+    end, body = body_after(raw, 0)
+    return raw[:end], raw[body:]
+
+
+def body_after(raw: bytes, start: int) -> tuple[int, int]:
+    """Where the header block that begins at ``start`` ends, and where the body after it begins.
+
+    Where no empty line comes within `HEADER_LIMIT`, the block is one byte longer than allowed.
+    """
+    if raw.startswith((b"\n", b"\r\n"), start):
+        return start, raw.index(b"\n", start) + 1
+    found = _END.search(raw, start, start + HEADER_LIMIT + 4)
     if found is None:
-        return (raw, b"") if len(raw) <= HEADER_LIMIT else (raw[: HEADER_LIMIT + 1], b"")
-    return raw[: found.start()], raw[found.end() :]
+        end = min(len(raw), start + HEADER_LIMIT + 1)
+        return end, end
+    return found.start(), found.end()
 
 
 def parse_fields(block: bytes) -> tuple[Field, ...] | Malformed:
@@ -164,6 +175,7 @@ def visible(text: str) -> str:
 
 # --------------------------------------------------------------------------- transfer encodings
 
+_BASE64_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _BASE64_LINE = re.compile(rb"[A-Za-z0-9+/]*={0,2}")
 
 
@@ -185,9 +197,13 @@ def decode_base64(text: bytes) -> bytes:
     Lists and virus scanners append plain text behind the encoded body, and some programs join several
     padded blocks; both are taken as they are meant.
     """
+    whole = text.translate(None, b"\r\n")
+    if _is_base64(whole):
+        return _decoded(whole)
+    del whole
     out = bytearray()
     pending = bytearray()
-    for line in text.split(b"\n"):
+    for line in io.BytesIO(text):  # not split: a large text must not become a list of all its lines
         bare = line.strip()
         if _BASE64_LINE.fullmatch(bare) is None:
             chunks = list(_chunks(bare))
@@ -199,7 +215,7 @@ def decode_base64(text: bytes) -> bytes:
                 pending.clear()
             continue
         pending += bare
-        if bare.endswith(b"="):
+        if bare.endswith(b"=") or (len(pending) > 65536 and len(pending) % 4 == 0):
             out += _decoded(pending)
             pending.clear()
     out += _decoded(pending)
@@ -216,7 +232,17 @@ def _chunks(line: bytes) -> Iterator[bytes]:
             yield found[0]
 
 
-def _decoded(chunk: bytearray) -> bytes:
+def _is_base64(text: bytes) -> bool:
+    """Whether there is nothing but base64, padded once at most; looks at pieces, to copy no large text."""
+    end = len(text.rstrip(b"=")) if text.endswith(b"===") else len(text) - text[-2:].count(b"=")
+    return end >= len(text) - 2 and not any(
+        text[at : min(at + 65536, end)].translate(None, _BASE64_BYTES) for at in range(0, end, 65536)
+    )
+
+
+def _decoded(chunk: bytes | bytearray) -> bytes:
+    if len(chunk) % 4 == 0:
+        return binascii.a2b_base64(chunk)
     text = bytes(chunk).rstrip(b"=")
     if len(text) % 4 == 1:
         text = text[:-1]

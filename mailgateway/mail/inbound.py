@@ -6,26 +6,23 @@ must never pass over a person's.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from attrs import field, frozen
 
 from mailgateway.ids import MessageId
-from mailgateway.mail.charset import decode_text
 from mailgateway.mail.decode import (
     Field,
     Malformed,
+    body_after,
     decode_header,
-    decode_transfer,
-    normal_lines,
     parse_fields,
     parse_fields_kindly,
-    split_message,
-    visible,
 )
-from mailgateway.mail.mime import Leaf, Walked, walk
+from mailgateway.mail.mime import Walked, content_type_of, first, walk
 from mailgateway.mail.own import Own, normalise_address
+from mailgateway.mail.parts import Part, Texts, attachments_of, texts_of
 from mailgateway.mail.sender import OneMailbox, Sender, sender_of
 from mailgateway.mail.tag import find_tag, parse_own_message_id, plus_route
 
@@ -42,7 +39,6 @@ SCAN_FIELDS = (
 )
 """The header fields that a scan asks for; nothing else of a stranger's mail is read."""
 
-ATTACHMENT_LIMIT = 30
 REFERENCE_LIMIT = 200
 RECIPIENT_LIMIT = 200
 
@@ -174,21 +170,17 @@ def addresses_in(values: Iterable[bytes]) -> tuple[str, ...]:
 
 
 @frozen
-class Part:
-    """One attachment, decoded; ``filename`` is safe to show and to write (no path, no control characters)."""
-
-    filename: str
-    content_type: str
-    data: bytes = field(repr=False)
-
-
-@frozen
 class Inbound:
-    """A mail that was read whole.  Only its outermost header decides anything."""
+    """A mail with all its bytes, the body beginning at ``body_start``.
+
+    Only the outermost header decides who is let in, and it is all that was read; what is in the body is
+    found when it is asked for.
+    """
 
     fields: tuple[Field, ...] = field(repr=False)
     sender: Sender
-    body: bytes = field(repr=False)
+    raw: bytes = field(repr=False)
+    body_start: int
 
     def get(self, name: str) -> str | None:
         """The first value of a field as decoded text, or None; ``name`` in lower case."""
@@ -243,30 +235,37 @@ class Inbound:
     @cached_property
     def tree(self) -> Walked:
         """The parts of the body."""
-        return walk(self.fields, self.body)
+        return walk(self.fields, self.raw, self.body_start)
 
     @cached_property
+    def content_type(self) -> tuple[str, Mapping[str, str]]:
+        """The type of the whole mail in lower case, and its parameters."""
+        return content_type_of(first(self.fields, "content-type"))
+
+    @property
     def texts(self) -> tuple[str, ...]:
-        """The plain text parts of the mail itself, decoded, in order."""
-        return tuple(part_text(leaf) for leaf in self.tree.leaves if _is_body(leaf, "text/plain"))
+        """The plain text parts of the mail itself, decoded, in order, `TEXT_LIMIT` characters together."""
+        return self.plain.texts
+
+    @property
+    def htmls(self) -> tuple[str, ...]:
+        """The HTML parts of the mail itself, likewise."""
+        return self.html.texts
 
     @cached_property
-    def htmls(self) -> tuple[str, ...]:
-        """The HTML parts of the mail itself, decoded, in order."""
-        return tuple(part_text(leaf) for leaf in self.tree.leaves if _is_body(leaf, "text/html"))
+    def plain(self) -> Texts:
+        """The plain text parts, and whether there is more of them."""
+        return texts_of(self.tree, "text/plain")
+
+    @cached_property
+    def html(self) -> Texts:
+        """The HTML parts, likewise."""
+        return texts_of(self.tree, "text/html")
 
     @cached_property
     def attachments(self) -> tuple[Part, ...]:
         """What is attached, at most `ATTACHMENT_LIMIT`; parts that are machinery of the mail are left out."""
-        leaves = [leaf for leaf in self.tree.leaves if _is_attachment(leaf)][:ATTACHMENT_LIMIT]
-        return tuple(
-            Part(
-                safe_filename(leaf.filename, number),
-                leaf.content_type,
-                decode_transfer(leaf.body, leaf.encoding),
-            )
-            for number, leaf in enumerate(leaves, 1)
-        )
+        return attachments_of(self.tree)
 
     @cached_property
     def unreadable(self) -> bool:
@@ -280,77 +279,12 @@ class Inbound:
 
 
 def read(raw: bytes) -> Inbound | Malformed:
-    """Read a whole mail from its bytes; refuses only what cannot be judged (see `parse_fields`)."""
-    block, body = split_message(raw)
-    fields = parse_fields(block)
+    """Read a whole mail from its bytes; refuses only what cannot be judged (see `parse_fields`).
+
+    Only the header is looked at; the body costs nothing until somebody asks for something in it.
+    """
+    end, body_start = body_after(raw, 0)
+    fields = parse_fields(raw[:end])
     if isinstance(fields, Malformed):
         return fields
-    return Inbound(fields, sender_of(fields), body)
-
-
-def part_text(leaf: Leaf) -> str:
-    """The decoded text of a text part; flowed lines (RFC 3676) joined."""
-    data = decode_transfer(leaf.body, leaf.encoding)
-    text = normal_lines(decode_text(data, leaf.parameters.get("charset", "")))
-    if leaf.content_type == "text/plain" and leaf.parameters.get("format", "").lower() == "flowed":
-        return _unflowed(text, delete_space=leaf.parameters.get("delsp", "").lower() == "yes")
-    return text
-
-
-_QUOTED = re.compile(r"(>*+) ?(.*)", re.DOTALL)
-
-
-def _unflowed(text: str, *, delete_space: bool) -> str:
-    """Join the lines that format=flowed has broken; a quote mark starts its own paragraph."""
-    out: list[str] = []
-    open_depth = -1
-    for line in text.split("\n"):
-        found = _QUOTED.fullmatch(line)
-        marks, rest = (found[1], found[2]) if found is not None else ("", line)
-        flowing = rest.endswith(" ") and rest != "-- "
-        words = rest[:-1] if flowing and delete_space else rest
-        if open_depth == len(marks):
-            out[-1] += words
-        else:
-            out.append(f"{marks} {words}" if marks else words)
-        open_depth = len(marks) if flowing else -1
-    return "\n".join(line if line == "-- " else line.rstrip(" ") for line in out)
-
-
-def _is_body(leaf: Leaf, content_type: str) -> bool:
-    return leaf.content_type == content_type and leaf.is_text
-
-
-_MACHINERY = frozenset(
-    {
-        "application/pgp-signature",
-        "application/pkcs7-signature",
-        "application/x-pkcs7-signature",
-        "application/pgp-encrypted",
-        "message/delivery-status",
-        "message/disposition-notification",
-    }
-)
-
-
-def _is_attachment(leaf: Leaf) -> bool:
-    if leaf.is_text or leaf.content_type in _MACHINERY:
-        return False
-    return bool(leaf.filename or leaf.disposition == "attachment") or not leaf.content_type.startswith(
-        "text/"
-    )
-
-
-_UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\/]+')
-
-
-def safe_filename(name: str, number: int) -> str:
-    """A file name without path, control, direction and reserved characters, at most 120 characters."""
-    last = re.split(r"[\\/]", name)[-1]
-    clean = _UNSAFE.sub("_", visible(last)).strip(" .")
-    if not clean:
-        return f"attachment-{number}"
-    stem, dot, extension = clean.rpartition(".")
-    if len(clean) > 120 and dot and len(extension) <= 10:
-        return f"{stem[: 119 - len(extension)]}.{extension}"
-    return clean[:120]
+    return Inbound(fields, sender_of(fields), raw, body_start)

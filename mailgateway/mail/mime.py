@@ -1,26 +1,36 @@
-"""The parts of a mail's body: a bounded walk over its MIME tree (RFC 2045, 2046, 2231).
+"""The parts of a mail's body: one bounded walk over its MIME tree (RFC 2045, 2046, 2231).
+
+The walk goes over the bytes once, whatever is nested in what: each line that begins with ``--`` is compared
+with the boundaries of all multiparts that are open there, and the outermost that fits ends all within.  No
+part is copied; a leaf knows where it lies, and is cut out when somebody asks for it.
 
 Damaged structure is read as far as it goes: an unterminated multipart ends with its data, a multipart
-without a boundary is one text.  Depth and number of parts are bounded, and an enclosed message is a leaf:
-what it says is never its carrier's words.
+without a boundary is one text.  The number of parts, multiparts included, is bounded, and so is their depth
+by that.  An enclosed message is a leaf: what it says is never its carrier's words.
 """
 
 import re
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import Factory, define, field, frozen
+from attrs import Factory, define, evolve, field, frozen
 
 from mailgateway.mail.charset import decode_text
-from mailgateway.mail.decode import Field, decode_header, parse_fields_kindly, split_message
+from mailgateway.mail.decode import Field, body_after, decode_header, parse_fields_kindly
 
-DEPTH_LIMIT = 30
-PART_LIMIT = 300
+PART_LIMIT = 400
+"""Parts of a mail, multiparts among them; the walk ends at the next one."""
+
+DASHES_LIMIT = 200_000
+"""Lines that begin with two dashes; the walk ends at the next one, and the open part takes the rest."""
+
+BOUNDARY_LIMIT = 256
+"""Bytes of a boundary (RFC 2046 allows 70); a longer one is none."""
 
 
 @frozen
 class Leaf:
-    """One part that is not a multipart; ``body`` is still transfer-encoded.
+    """One part that is not a multipart: what its header says, and where its body lies in the mail.
 
     ``parent`` is the subtype of the multipart around it ('' for none), ``filename`` the raw name given.
     """
@@ -32,7 +42,23 @@ class Leaf:
     encoding: str
     content_id: str
     parent: str
-    body: bytes = field(repr=False)
+    source: bytes = field(repr=False)
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        return self.end - self.start
+
+    @property
+    def body(self) -> bytes:
+        """The body, still transfer-encoded; a copy."""
+        return self.source[self.start : self.end]
+
+    def head(self, limit: int) -> bytes:
+        """The first bytes of the body, at most so many."""
+        return self.source[self.start : min(self.end, self.start + limit)]
 
     @property
     def is_text(self) -> bool:
@@ -58,68 +84,127 @@ def first(fields: Sequence[Field], name: str) -> bytes:
     return next((each.value for each in fields if each.name == name), b"")
 
 
-def walk(fields: Sequence[Field], body: bytes) -> Walked:
-    """All leaves of a mail, from its own fields and its body."""
-    out = Walked()
-    _descend(fields, body, "", 0, out)
-    return out
+def walk(fields: Sequence[Field], source: bytes, start: int) -> Walked:
+    """All leaves of a mail, from its own fields and its body, which begins at ``start`` in its bytes."""
+    walker = _Walker(source)
+    walker.enter(fields, start)
+    walker.run(start)
+    return walker.out
 
 
-def _descend(fields: Sequence[Field], body: bytes, parent: str, depth: int, out: Walked) -> None:
-    content_type, parameters = content_type_of(first(fields, "content-type"))
-    if content_type.startswith("multipart/"):
-        out.multiparts.append((content_type, parameters))
-        boundary = parameters.get("boundary", "")
-        if depth >= DEPTH_LIMIT:
-            out.truncated = True
+@define
+class _Walker:
+    """The walk: the multiparts that are open, outermost first, and whether a leaf is."""
+
+    source: bytes
+    out: Walked = Factory(Walked)
+    subtypes: list[str] = Factory(list)
+    boundaries: list[bytes] = Factory(list)
+    level_of: dict[bytes, int] = Factory(dict)
+    """Boundary -> the outermost open multipart that has it."""
+    leaf_open: bool = False
+    parts: int = 0
+
+    def run(self, start: int) -> None:
+        """Follow the delimiters from a line's start to the end, or to a bound."""
+        at = start
+        for count, (line, begin) in enumerate(_dashed_lines(self.source, start)):
+            if count >= DASHES_LIMIT or not self.level_of:
+                self.out.truncated = bool(self.level_of)
+                return
+            if begin < at:  # in a header that was read already
+                continue
+            level, closing = self._delimiter(line)
+            if level < 0:
+                continue
+            self._close(level + (not closing), begin)
+            if closing:
+                continue
+            following = self.source.find(b"\n", begin) + 1 or len(self.source)
+            at = self._part(following)
+            if self.out.truncated:
+                return
+
+    def _delimiter(self, line: bytes) -> tuple[int, bool]:
+        """The level that a line delimits, -1 for none, and whether it closes that."""
+        opening = self.level_of.get(line, -1)
+        closing = self.level_of.get(line[:-2], -1) if line.endswith(b"--") else -1
+        if opening >= 0 and (closing < 0 or opening <= closing):
+            return opening, False
+        return closing, True
+
+    def _close(self, levels: int, begin: int) -> None:
+        """End the open leaf in front of a delimiter, and all multiparts but the outermost ``levels``."""
+        if self.leaf_open:
+            # the line break before a delimiter belongs to the delimiter (RFC 2046, section 5.1.1)
+            end = begin - 1 - self.source.startswith(b"\r", begin - 2)
+            leaf = self.out.leaves[-1]
+            self.out.leaves[-1] = evolve(leaf, end=max(leaf.start, end))
+            self.leaf_open = False
+        while len(self.boundaries) > levels:
+            boundary = self.boundaries.pop()
+            self.subtypes.pop()
+            if self.level_of[boundary] == len(self.boundaries):
+                del self.level_of[boundary]
+
+    def _part(self, start: int) -> int:
+        """Take in the part that begins here; where its body begins."""
+        end, body = body_after(self.source, start)
+        for line, begin in _dashed_lines(self.source, start, end):
+            if self._delimiter(line)[0] >= 0:  # the part ends before its header does
+                end = body = begin
+                break
+        self.enter(parse_fields_kindly(self.source[start:end]), body)
+        return body
+
+    def enter(self, fields: Sequence[Field], body: int) -> None:
+        """Open the multipart or leaf that has these fields."""
+        self.parts += 1
+        if self.parts > PART_LIMIT:
+            self.out.truncated = True
             return
-        if boundary:
-            subtype = content_type.partition("/")[2]
-            for inner in _split(body, boundary):
-                if len(out.leaves) >= PART_LIMIT:
-                    out.truncated = True
-                    return
-                block, inner_body = split_message(inner)
-                inner_fields = parse_fields_kindly(block)
-                _descend(inner_fields, inner_body, subtype, depth + 1, out)
-            return
-        content_type = "text/plain"
-    disposition, extra = _value_and_parameters(first(fields, "content-disposition"))
-    out.leaves.append(
-        Leaf(
-            content_type=content_type,
-            parameters=parameters,
-            disposition=disposition,
-            filename=extra.get("filename", "") or parameters.get("name", ""),
-            encoding=first(fields, "content-transfer-encoding").decode("ascii", "replace"),
-            content_id=first(fields, "content-id").decode("ascii", "replace"),
-            parent=parent,
-            body=body,
+        content_type, parameters = content_type_of(first(fields, "content-type"))
+        parent = self.subtypes[-1] if self.subtypes else ""
+        if content_type.startswith("multipart/"):
+            self.out.multiparts.append((content_type, parameters))
+            boundary = parameters.get("boundary", "").encode("utf-8", "replace").rstrip(b" \t")
+            if 0 < len(boundary) <= BOUNDARY_LIMIT:
+                self.level_of.setdefault(boundary, len(self.boundaries))
+                self.boundaries.append(boundary)
+                self.subtypes.append(content_type.partition("/")[2])
+                return
+            content_type = "text/plain"
+        disposition, extra = _value_and_parameters(first(fields, "content-disposition"))
+        self.leaf_open = True
+        self.out.leaves.append(
+            Leaf(
+                content_type=content_type,
+                parameters=parameters,
+                disposition=disposition,
+                filename=extra.get("filename", "") or parameters.get("name", ""),
+                encoding=first(fields, "content-transfer-encoding").decode("ascii", "replace"),
+                content_id=first(fields, "content-id").decode("ascii", "replace"),
+                parent=parent,
+                source=self.source,
+                start=body,
+                end=len(self.source),
+            )
         )
-    )
 
 
-def _split(body: bytes, boundary: str) -> Iterator[bytes]:
-    """The bodies between the delimiters, without preamble and epilogue; at most `PART_LIMIT` + 1."""
-    mark = re.compile(
-        rb"^--" + re.escape(boundary.encode("utf-8", "replace")) + rb"(--)?[ \t]*\r?(?:\n|\Z)", re.MULTILINE
-    )
-    start = -1
-    count = 0
-    for found in mark.finditer(body):
-        if start >= 0:
-            yield _without_last_break(body[start : found.start()])
-            count += 1
-        if found[1] or count > PART_LIMIT:
-            return
-        start = found.end()
-    if start >= 0:
-        yield body[start:]
+def _dashed_lines(source: bytes, start: int, end: int | None = None) -> Iterator[tuple[bytes, int]]:
+    """Each line from ``start`` on that begins with two dashes: what follows these, and where it begins.
 
-
-def _without_last_break(data: bytes) -> bytes:
-    """The line break before a delimiter belongs to the delimiter (RFC 2046, section 5.1.1)."""
-    return data[:-2] if data.endswith(b"\r\n") else data.removesuffix(b"\n")
+    A line begins at ``start``, never at 0; one that is too long for a delimiter comes as b''.
+    """
+    end = len(source) if end is None else end
+    width = BOUNDARY_LIMIT + 70
+    begin = source.find(b"\n--", start - 1, end) + 1
+    while begin > 0:
+        line, newline, _ = source[begin + 2 : min(begin + 2 + width, end)].partition(b"\n")
+        line = line.removesuffix(b"\r").rstrip(b" \t")
+        yield (line if newline or begin + 2 + width >= end else b""), begin
+        begin = source.find(b"\n--", begin + 2, end) + 1
 
 
 # --------------------------------------------------------------------------- Content-Type and its parameters

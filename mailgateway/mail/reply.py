@@ -11,6 +11,7 @@ from attrs import evolve, field, frozen
 from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.markup import text_of_html
 from mailgateway.mail.own import Own
+from mailgateway.mail.parts import Texts
 from mailgateway.mail.quotation import Page
 
 TEXT_LIMIT = 256 * 1024
@@ -39,15 +40,19 @@ def typed_words(inbound: Inbound, own: Own, sent_text: str | None) -> Reply:
     read before HTML; HTML when there is no plain text or only a note that there is HTML.
     """
     plain = "\n".join(text for text in inbound.texts if text.strip())
-    if plain.strip() and not (inbound.htmls and len(plain) < 400 and _STUB.search(plain)):
-        return separate(plain, own, sent_text)
+    stub = len(plain) < 400 and (not plain.strip() or _STUB.search(plain) is not None)
+    if not stub or not inbound.htmls:
+        return _said(separate(plain, own, sent_text), inbound.plain)
     parts = [text_of_html(html) for html in inbound.htmls]
     text = "\n".join(part.text for part in parts if part.text.strip())
     set_apart = "\n".join(part.quoted for part in parts if part.quoted.strip())
-    if not parts:
-        return separate(plain, own, sent_text)
     reply = separate(text, own, sent_text)
-    return evolve(reply, quoted="\n".join(each for each in (reply.quoted, set_apart) if each))
+    reply = evolve(reply, quoted="\n".join(each for each in (reply.quoted, set_apart) if each))
+    return _said(reply, inbound.html)
+
+
+def _said(reply: Reply, texts: Texts) -> Reply:
+    return evolve(reply, shortened=reply.shortened or texts.clipped)
 
 
 _STUB = re.compile(

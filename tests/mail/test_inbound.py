@@ -9,13 +9,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.mail.decode import Malformed, split_message
 from mailgateway.mail.inbound import (
-    ATTACHMENT_LIMIT,
     Inbound,
     is_candidate,
     read,
     read_headers,
-    safe_filename,
 )
+from mailgateway.mail.parts import ATTACHMENT_LIMIT, safe_filename
 from mailgateway.mail.sender import OneMailbox
 from tests.mail.mails import AGENT, EVIL, OWN, PERSON, SENT_ID, lay, reply
 
