@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Executable, Table
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from mailgateway.store.database import Tx
 
@@ -25,6 +25,8 @@ def _or_ignore(table: Table, dialect: str) -> Executable:
         case "sqlite":
             statement: Executable = sqlite.insert(table).on_conflict_do_nothing()
         case _:
+            from sqlalchemy.dialects import postgresql  # noqa: PLC0415 (2 MB, for those who use it)
+
             statement = postgresql.insert(table).on_conflict_do_nothing()
     return statement.execution_options(preserve_rowcount=True)
 
@@ -45,6 +47,8 @@ def _or_update(table: Table, keys: tuple[str, ...], rest: tuple[str, ...], diale
                 index_elements=keys, set_={name: lite.excluded[name] for name in rest}
             )
         case _:
+            from sqlalchemy.dialects import postgresql  # noqa: PLC0415 (as above)
+
             big = postgresql.insert(table)
             return big.on_conflict_do_update(
                 index_elements=keys, set_={name: big.excluded[name] for name in rest}
