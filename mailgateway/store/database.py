@@ -121,16 +121,35 @@ def sqlite_database_engine(path: Path | None) -> Engine:
 
 
 def postgres_database_engine(url: str) -> Engine:
-    """An engine on a PostgreSQL ``postgresql://`` URL: SERIALIZABLE, dead connections noticed before use."""
-    return create_engine(
+    """An engine on a PostgreSQL ``postgresql://`` URL: SERIALIZABLE, dead connections noticed before use.
+
+    Nobody waits for ever for a lock or a server that is gone, and a gateway that fell asleep inside of a
+    transaction (a suspended machine) loses it, so that the others need not wait until it wakes.
+    """
+    engine = create_engine(
         url.replace("postgresql://", "postgresql+psycopg://", 1),
         isolation_level="SERIALIZABLE",
         hide_parameters=True,
         pool_pre_ping=True,
         pool_size=4,
         max_overflow=0,
-        connect_args={"connect_timeout": 10, "application_name": "mailgateway"},
+        connect_args={
+            "connect_timeout": 10,
+            "application_name": "mailgateway",
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 20_000,
+        },
     )
+
+    def connected(connection: Any, _record: object) -> None:
+        for name in ("lock_timeout", "idle_in_transaction_session_timeout"):
+            connection.execute(f"SET {name} = '{BUSY_SECONDS:g}s'")
+        connection.commit()
+
+    event.listen(engine, "connect", connected)
+    return engine
 
 
 def transact(engine: Engine, work: Work[T], *, offset: timedelta = timedelta(0), reading: bool = False) -> T:

@@ -6,7 +6,8 @@ for every way of dying there, and no code on the walk needs to know.
 
 The point is named in the environment, ``MAILGATEWAY_FAULT=MODULE.FUNCTION:EDGE[:NTH]``: the use case whose
 transaction it is (``deliver.ack``), ``before-commit`` or ``after-commit``, and which execution is meant, the
-first by default.  Without the variable nothing of this is in the way of a transaction.
+first by default.  With ``sleep-`` in front of the edge the process is stopped there (SIGSTOP) and may be
+woken, as a suspended machine is.  Without the variable nothing of this is in the way of a transaction.
 """
 
 import os
@@ -23,7 +24,9 @@ from mailgateway.store.database import T, Transact, Tx, Work, transact
 
 VARIABLE = "MAILGATEWAY_FAULT"
 
-_FORM = re.compile(r"(?P<point>\w+\.\w+):(?P<edge>before|after)-commit(:(?P<nth>[1-9]\d{0,5}))?", re.ASCII)
+_FORM = re.compile(
+    r"(?P<point>\w+\.\w+):(?P<sleep>sleep-)?(?P<edge>before|after)-commit(:(?P<nth>[1-9]\d{0,5}))?", re.ASCII
+)
 
 
 def transact_of(environ: Mapping[str, str]) -> Transact:
@@ -39,7 +42,8 @@ def transact_of(environ: Mapping[str, str]) -> Transact:
         raise ConfigError(
             [Problem(VARIABLE, "write MODULE.FUNCTION:before-commit or :after-commit, and :NTH if you like")]
         )
-    return _Fault(form["point"], form["edge"] == "after", int(form["nth"] or 1))
+    number = signal.SIGSTOP if form["sleep"] else signal.SIGKILL
+    return _Fault(form["point"], form["edge"] == "after", int(form["nth"] or 1), number)
 
 
 @define(eq=False)
@@ -50,6 +54,7 @@ class _Fault:
     after: bool
     left: int
     """How many executions of the point are still to come, the fatal one included."""
+    number: signal.Signals
 
     def __call__(
         self, engine: Engine, work: Work[T], *, offset: timedelta = timedelta(0), reading: bool = False
@@ -61,17 +66,16 @@ class _Fault:
         if self.left:
             return transact(engine, work, offset=offset)
         if self.after:
-            return _die(transact(engine, work, offset=offset))
+            return self._fall(transact(engine, work, offset=offset))
 
         def fatal(tx: Tx) -> T:
-            return _die(work(tx))
+            return self._fall(work(tx))
 
         return transact(engine, fatal, offset=offset)
 
-
-def _die(result: T) -> T:
-    os.kill(os.getpid(), signal.SIGKILL)
-    return result
+    def _fall(self, result: T) -> T:
+        os.kill(os.getpid(), self.number)
+        return result
 
 
 def point_of(work: Work[T]) -> str:

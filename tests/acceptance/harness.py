@@ -170,6 +170,11 @@ class Gateway:
         return self._process is not None
 
     @property
+    def stopped(self) -> bool:
+        """Whether its process sleeps by SIGSTOP."""
+        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+    @property
     def pid(self) -> int:
         """Its process."""
         assert self._process is not None

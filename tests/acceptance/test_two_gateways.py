@@ -39,12 +39,12 @@ class TwoGatewaysTests(OnPostgres, TablesTestCase):
         received = self.sink.wait(lambda mail: mail.mail["Message-ID"] == sent["messageId"])
         return Asked(session, f"{session}-instance", received)
 
-    def take_at(self, gateway: Gateway, asked: Asked, words: str) -> Delivery:
+    def take_at(self, gateway: Gateway, asked: Asked, words: str, *, alone: bool = False) -> Delivery:
         """Wait for a reply at this gateway, and take it; it is offered nowhere else."""
         (delivery,) = gateway.client.pending(asked.session, wait=20)
         self.assertEqual(self.words(delivery), words)
         elsewhere = self.other if gateway is self.gateway else self.gateway
-        if elsewhere.running:
+        if elsewhere.running and not alone:
             self.assertNotIn(delivery["id"], [each["id"] for each in elsewhere.client.pending()])
             refused = self.assertRaises(ApiRefused, elsewhere.client.claim, delivery["id"], "somebody")
             self.assertEqual(refused.code, "foreign-device")
@@ -122,4 +122,24 @@ class TwoGatewaysTests(OnPostgres, TablesTestCase):
         self.deliver_reply(again, "after it all")
         self.take_at(self.gateway, again, "after it all")
         self.assertEqual(self.states()[0], ["acked"] * 3)
+        self.assertNotIn("Traceback", self.gateway.log() + self.other.log())
+
+    def test_the_holder_sleeps_in_the_middle_of_filing(self) -> None:
+        """Its transaction does not keep the other waiting, and comes to nothing when it wakes."""
+        self.gateway.kill()
+        self.gateway.fault = "receive.receive:sleep-before-commit"
+        self.gateway.start()
+        self.dovecot.wait_idle(AGENT)
+        there = self.ask_at(self.other, "there")
+        message_id = self.deliver_reply(there, "for there")
+        eventually("the holder sleeps", lambda: self.gateway.stopped)
+        self.end_lease()
+        self.wait_take_over(self.other)
+        self.take_at(self.other, there, "for there", alone=True)
+        self.wait_seen(message_id)
+        before = self.states()
+        self.gateway.send_signal(signal.SIGCONT)
+        eventually("the sleeper stands by", lambda: self.state(self.gateway) == "standby")
+        self.assertEqual(self.states(), before)
+        self.assertEqual(before[0], ["acked"])
         self.assertNotIn("Traceback", self.gateway.log() + self.other.log())
