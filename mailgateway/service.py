@@ -26,7 +26,6 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from mailgateway import secrets
-from mailgateway.client import Base, Client, ServiceUnreachable, WrongService
 from mailgateway.daemons.accounts import AccountService, ScanBoard
 from mailgateway.daemons.idle_exit import IdleExit
 from mailgateway.daemons.instance_lock import InstanceLock, take_lock
@@ -156,6 +155,13 @@ def _yield_to(settings: Settings, port: int) -> NoReturn:
 
 def _is_ours(settings: Settings) -> bool:
     """Whether a mailgateway with our key answers where the settings say."""
+    from mailgateway.client import (  # noqa: PLC0415 (most starts meet nobody)
+        Base,
+        Client,
+        ServiceUnreachable,
+        WrongService,
+    )
+
     daemon = settings.daemon
     base = Base(host=daemon.host, port=daemon.port) if daemon.port else Base(socket=daemon.socket)
     try:

@@ -73,7 +73,8 @@ class ThreadedDatabase:
 
     def __attrs_post_init__(self) -> None:
         self._writers = ThreadPool(0, 4 if self.shared else 1, "store-write")
-        self._readers = ThreadPool(0, 2, "store-read")
+        # on a file a second one would only take turns with the first, at the interpreter, and delay both
+        self._readers = ThreadPool(0, 2 if self.shared else 1, "store-read")
         self._writers.start()
         self._readers.start()
 
