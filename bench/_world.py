@@ -69,9 +69,9 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident_mb(pid: int) -> float:
-    """Resident memory in MB (a million bytes)."""
+    """Resident memory in MB (2**20 bytes, as ps counts)."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def switches(pid: int) -> int:
