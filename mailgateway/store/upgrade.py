@@ -120,6 +120,8 @@ def _alone(engine: Engine) -> Iterator[Connection]:
         engine.connect().execution_options(isolation_level="READ COMMITTED") as connection,
         connection.begin(),
     ):
+        for name in ("lock_timeout", "idle_in_transaction_session_timeout"):
+            connection.execute(text(f"SET LOCAL {name} = 0"))  # an upgrade, and waiting for it, may take long
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
         yield connection
 
