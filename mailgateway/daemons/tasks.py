@@ -76,16 +76,20 @@ async def to_the_end(work: Coroutine[Deferred[Any], Any, T]) -> T:
     ``CancelledError`` is raised when ``work`` has ended, unless that failed itself.
     """
     running = Deferred.fromCoroutine(work)
+    outcomes: list[T | Failure] = []
+    running.addBoth(outcomes.append)  # a failure cannot be awaited from within its own callbacks
     cancelled: CancelledError | None = None
-    while not running.called:
+    while not outcomes:
         try:
             await _ended(running)
         except CancelledError as error:
             cancelled = error
-    result = await running
+    (outcome,) = outcomes
+    if isinstance(outcome, Failure):
+        outcome.raiseException()
     if cancelled is not None:
         raise cancelled
-    return result
+    return outcome
 
 
 def _forgive(failure: Failure) -> None:
