@@ -70,7 +70,7 @@ _SINGULAR = (
 _FAILED = frozenset({"fail", "hardfail", "softfail", "permerror"})
 _RECEIVED_FROM = re.compile(rb"\s*from\s", re.IGNORECASE)
 _RECEIVED_BY = re.compile(rb"\s*from\s+\S+\s+by\s+([^\s;]+)(?=[\s;]|$)", re.IGNORECASE)
-_COMMENT = re.compile(rb"\([^()]*\)")
+_PARENTHESIS = re.compile(rb"([()])")
 
 
 def authenticate(inbound: Inbound, own: Own) -> Authenticity:
@@ -183,11 +183,22 @@ def _came_from(received: bytes) -> str:
     """The host after ``by`` of a Received line that begins with ``from``: '?' if unclear, '' without from."""
     if _RECEIVED_FROM.match(received) is None:
         return ""
-    bare, count = received[:4096], 1
-    while count:
-        bare, count = _COMMENT.subn(b" ", bare)
-    by = _RECEIVED_BY.match(bare)
+    by = _RECEIVED_BY.match(_without_comments(received[:4096]))
     return by[1].decode("ascii", "replace").lower() if by is not None else "?"
+
+
+def _without_comments(value: bytes) -> bytes:
+    """The value with a blank in place of each comment (they nest); one that does not end takes the rest."""
+    kept: list[bytes] = []
+    depth = 0
+    for piece in _PARENTHESIS.split(value):
+        if piece == b"(":
+            depth += 1
+        elif piece == b")" and depth:
+            depth -= 1
+        else:
+            kept.append(b" " if depth else piece)
+    return b"".join(kept)
 
 
 def _pinned(run: Sequence[bytes], own: Own) -> tuple[Results, ...] | Malformed:

@@ -14,7 +14,7 @@ import re
 NAME_LIMIT = 40
 """Characters of a charset's name; a longer one is unknown."""
 
-_LABELS = {
+CODECS = {
     "utf-8": "utf8 uft8 utf8mb4 unicode11utf8 usascii ascii ansix341968 646 iso646us us",
     "utf-16": "utf16 unicode ucs2 iso10646ucs2",
     "utf-16-le": "utf16le",
@@ -68,7 +68,7 @@ _LABELS = {
 """Codec -> the labels that mean it, without their punctuation, as the web reads them (WHATWG Encoding): what
 is labelled ISO-8859-1 or GB2312 is nearly always the wider set."""
 
-_CODECS = {label: codec for codec, labels in _LABELS.items() for label in labels.split()}
+_CODECS = {label: codec for codec, labels in CODECS.items() for label in labels.split()}
 _PUNCTUATION = str.maketrans("", "", "-_ .:")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _META = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE)

@@ -13,6 +13,7 @@ from attrs import field, frozen
 
 from mailgateway.ids import MessageId
 from mailgateway.mail.decode import (
+    HEADER_LIMIT,
     Field,
     Malformed,
     body_after,
@@ -71,8 +72,8 @@ class ScanHeaders:
 
     @cached_property
     def subject(self) -> str:
-        """The decoded subjects, when there are several all of them."""
-        return " ".join(decode_header(value) for value in self.values("subject"))
+        """The first subject, decoded, or ''."""
+        return decode_header(next(self.values("subject"), b""))
 
     @cached_property
     def message_id(self) -> str:
@@ -106,9 +107,15 @@ def is_candidate(headers: ScanHeaders, own: Own) -> bool:
     It is when it comes from an allowed address, carries a tag, a plus-address route or a Message-ID of ours
     in its thread, is our own, or may be a bounce.  Where From cannot be read strictly, an allowed address
     anywhere in its bytes will do, so that the refusal is counted under its name.
+
+    A block over `HEADER_LIMIT` is never parsed: a trace of ours anywhere in it makes a candidate, which is
+    then found malformed.  Of several subjects the first is looked at; a mail that has two is refused anyway.
     """
     lowered = headers.raw.lower()
-    if not any(word in lowered for word in own.trace):
+    traced = any(word in lowered for word in own.trace)
+    if len(lowered) > HEADER_LIMIT:
+        return traced
+    if not traced:
         return b"=?" in lowered and _tag_in_encoded_subject(headers.raw, own)
     match headers.sender:
         case OneMailbox(address=address):
@@ -136,10 +143,10 @@ def is_candidate(headers: ScanHeaders, own: Own) -> bool:
 
 def _tag_in_encoded_subject(raw: bytes, own: Own) -> bool:
     """The one trace that can hide from a search of the bytes; the other fields are not parsed for it."""
-    return any(
-        b"=?" in value and find_tag(decode_header(_FOLD.sub(b"", value)), own.accepted_tags) is not None
-        for value in _SUBJECT.findall(raw)
-    )
+    found = _SUBJECT.search(raw)
+    if found is None or b"=?" not in found[1]:
+        return False
+    return find_tag(decode_header(_FOLD.sub(b"", found[1])), own.accepted_tags) is not None
 
 
 _SUBJECT = re.compile(rb"(?:\A|\n)subject:([^\n]*+(?:\n[ \t][^\n]*+)*+)", re.IGNORECASE)

@@ -9,6 +9,7 @@ Every rule looks at each line once and at few lines around it, so that the time 
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import islice
 
@@ -56,7 +57,11 @@ class Page:
     cut: list[bool] = Factory(lambda self: [False] * len(self.lines), takes_self=True)
     fenced: list[bool] = Factory(lambda self: [False] * len(self.lines), takes_self=True)
     flat: list[str] = Factory(lambda self: [_flat(line) for line in self.lines], takes_self=True)
-    introduced: set[int] = Factory(set)
+    closing: dict[int, bool] = Factory(dict)
+    introduced: int | None = None
+    """The first line of the first quotation below an attribution."""
+    sent_ends: list[str] = Factory(lambda self: sorted(line[::-1] for line in self.sent), takes_self=True)
+    """The lines that we sent, each from its end, in order."""
 
     @classmethod
     def of(cls, lines: list[str], own: Own, sent_text: str | None) -> "Page":
@@ -125,7 +130,7 @@ class Page:
             self.cut[start:end] = [True] * (end - start)
             below = self._next_filled(end)
             if below < len(self.lines) and _QUOTED.match(self.lines[below]):
-                self.introduced.add(below)
+                self.introduced = below if self.introduced is None else min(self.introduced, below)
             else:
                 self.cut[end:] = [True] * (len(self.lines) - end)
                 return
@@ -136,7 +141,7 @@ class Page:
         Upwards from its end, only as far as is needed for our name and then for a date or time.
         """
         line = self.lines[last]
-        if self.cut[last] or self.fenced[last] or len(line) > 400 or not self._closes(line):
+        if self.cut[last] or self.fenced[last] or len(line) > 400 or not self._closes(last):
             return None
         start = self._upwards(last, self._ours)
         if start is None:
@@ -158,7 +163,7 @@ class Page:
                 continue
             if self.fenced[at] or self.cut[at] or len(line) > 400:
                 return None
-            if at < last and (self.flat[at] in self.sent or self._closes(line)):
+            if at < last and (self.flat[at] in self.sent or self._closes(at)):
                 return None
             block = f"{line} {block}"
             filled += 1
@@ -180,8 +185,15 @@ class Page:
         folded = line.casefold().rstrip("\"'<( ")
         return any(folded.endswith(mark) for mark in self.marks)
 
-    def _closes(self, block: str) -> bool:
-        end = _SPACE.sub(" ", block[-120:])
+    def _closes(self, at: int) -> bool:
+        """Whether a line ends as an attribution does; asked of each line several times."""
+        known = self.closing.get(at)
+        if known is None:
+            known = self.closing[at] = self._ends_as_attribution(self.lines[at])
+        return known
+
+    def _ends_as_attribution(self, line: str) -> bool:
+        end = _SPACE.sub(" ", line[-120:])
         return _ENDS.search(end[-40:]) is not None or WROTE.search(end[-60:]) is not None
 
     def _introduces(self, at: int, block: str) -> bool:
@@ -262,7 +274,7 @@ class Page:
                 end += 1
             run = range(at, end)
             known = [self.flat[each] in self.sent for each in run]
-            below = self.introduced and at >= min(self.introduced)
+            below = self.introduced is not None and at >= self.introduced
             if below or any(self.cut[each] for each in run) or any(known):
                 self.cut[at:end] = [True] * (end - at)
                 end = self._rewrapped(end)
@@ -279,11 +291,16 @@ class Page:
             end < len(self.lines)
             and not self._is_blank(end)
             and not _QUOTED.match(self.lines[end])
-            and any(sent.endswith(self.flat[end]) for sent in self.sent)
+            and self._ends_sent_line(self.flat[end])
         ):
             self.cut[end] = True
             end += 1
         return end
+
+    def _ends_sent_line(self, flat: str) -> bool:
+        """Whether some line that we sent ends so; a search in order, since both texts may be long."""
+        at = bisect_left(self.sent_ends, flat[::-1])
+        return at < len(self.sent_ends) and self.sent_ends[at].startswith(flat[::-1])
 
     def _has_words_above(self, at: int) -> Sequence[bool]:
         return [not self.cut[each] and not self._is_blank(each) for each in range(at)]

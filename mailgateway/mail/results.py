@@ -80,13 +80,14 @@ def _clause(words: list[_Word]) -> Clause | None:
     method, result = _assignment(words[0])
     if _KEYWORD.fullmatch(method) is None or _RESULT.fullmatch(result) is None:
         return None
-    properties: dict[str, tuple[str, ...]] = {}
+    properties: dict[str, list[str]] = {}
     for word in words[1:]:
         name, value = _assignment(word)
         if _PROPERTY.fullmatch(name) is None:
             return None
-        properties[name.lower()] = (*properties.get(name.lower(), ()), value)
-    return Clause(method.partition("/")[0].lower(), result.lower(), properties)
+        properties.setdefault(name.lower(), []).append(value)
+    told = {name: tuple(values) for name, values in properties.items()}
+    return Clause(method.partition("/")[0].lower(), result.lower(), told)
 
 
 def _assignment(word: _Word) -> tuple[str, str]:

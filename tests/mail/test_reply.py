@@ -1,7 +1,5 @@
 """What was typed: the programs' dialects, and what a person may type that looks like them."""
 
-import time
-
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,25 +159,6 @@ class TypedWordsTests(SynchronousTestCase):
         """And a second reading of what was typed finds no marks of ours to trip over."""
         separate(text, OWN, SENT_TEXT)
 
-    def test_time_is_linear(self) -> None:
-        """No text of the largest size takes a second (they take tenths)."""
-        for unit in (
-            "--\n",
-            ">\n",
-            ":\n",
-            "\n",
-            f"{AGENT}:\n",
-            "Coding agents wrote:\n\n\n",
-            "```\n",
-            "a",
-            " ",
-            ">",
-            "-",
-        ):
-            began = time.process_time()
-            separate(unit * (TEXT_LIMIT // len(unit)), OWN, SENT_TEXT)
-            self.assertLess(time.process_time() - began, 2, repr(unit))
-
 
 def typed(raw: bytes) -> str:
     """The typed words of a whole mail."""
@@ -230,17 +209,16 @@ class PartTests(SynchronousTestCase):
         page = "<p>Do:</p><ol><li>a<li>b</ol><pre>x\n  y</pre><blockquote>cited</blockquote>"
         self.assertEqual(text_of_html(page).text, "Do:\n1. a\n2. b\nx\n  y\ncited")
 
+    def test_giant_references(self) -> None:
+        """The number in a character reference has no end; the standard library raises on it."""
+        for page in ("&#" + "9" * 5000 + ";", "<a title='&#" + "9" * 5000 + ";'>", "&#x" + "f" * 5000):
+            self.assertIn(text_of_html(f"a{page}z").text, {"a\ufffdz", "az"}, page[:20])
+        self.assertEqual(text_of_html("&#228;&#xe4;&#0;&#xD800;").text, "ää\ufffd\ufffd")
+
     @given(st.text(alphabet='<>/apdivblockquote="! -&#;x', max_size=200))
     def test_no_html_raises(self, page: str) -> None:
         """Whatever is open or closed."""
         text_of_html(page)
-
-    def test_html_time_is_bounded(self) -> None:
-        """Nothing quadratic on what parsers stumble over."""
-        for unit in ("<", "<a ", "<!--", "<![CDATA[", "<div>", "<li>", "&#"):
-            began = time.process_time()
-            text_of_html(unit * (100_000 // len(unit)))
-            self.assertLess(time.process_time() - began, 2, unit)
 
     def test_our_names_come_from_the_settings(self) -> None:
         """Another gateway's attribution is not ours; its text is unknown too."""
