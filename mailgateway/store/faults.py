@@ -10,9 +10,9 @@ first by default.  With ``sleep-`` in front of the edge the process is stopped t
 woken, as a suspended machine is.  Without the variable nothing of this is in the way of a transaction.
 """
 
-import os
 import re
 import signal
+import threading
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -74,7 +74,7 @@ class _Fault:
         return transact(engine, fatal, offset=offset)
 
     def _fall(self, result: T) -> T:
-        os.kill(os.getpid(), self.number)
+        signal.pthread_kill(threading.get_ident(), self.number)  # so that this thread goes no further
         return result
 
 
