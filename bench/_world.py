@@ -87,7 +87,9 @@ def switches(pid: int) -> int:
 
 # --- mail -------------------------------------------------------------------------------------------------
 
-_QUOTE = "".join(f"> {line} of what the session had asked, wrapped as mail programs do\r\n" for line in range(8))
+_QUOTE = "".join(
+    f"> {line} of what the session had asked, wrapped as mail programs do\r\n" for line in range(8)
+)
 
 
 def reply(number: int, route: str = ROUTE) -> bytes:
@@ -118,9 +120,10 @@ def reply(number: int, route: str = ROUTE) -> bytes:
 
 
 def stranger(number: int) -> bytes:
-    """The nine fields of somebody else's mail, of the usual sizes."""
+    """The nine fields of somebody else's mail, of the usual sizes; every fourth has an encoded name."""
+    name = "The weekly newsletter" if number % 4 else "=?utf-8?Q?N=C3=A4chster_Newsletter?="
     return (
-        f"From: =?utf-8?Q?N=C3=A4chster_Newsletter?= <news-{number % 97}@list{number % 31}.example.com>\r\n"
+        f"From: {name} <news-{number % 97}@list{number % 31}.example.com>\r\n"
         f"To: {AGENT}\r\n"
         f"Delivered-To: {AGENT}\r\n"
         f"Subject: Weekly report number {number}: what is new, and what will be\r\n"
@@ -183,7 +186,9 @@ def add_route(tx: Tx, machine: MachineId, session: SessionId, route: RouteId) ->
 
 def routed(number: int) -> Callable[[Tx, MachineId], None]:
     """What writes ``session-<number>`` and a route of its own: the number in six hex digits."""
-    return lambda tx, machine: add_route(tx, machine, SessionId(f"session-{number}"), RouteId(f"{number:06x}"))
+    return lambda tx, machine: add_route(
+        tx, machine, SessionId(f"session-{number}"), RouteId(f"{number:06x}")
+    )
 
 
 @define(eq=False)

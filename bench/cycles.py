@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from _replay import ReplayServer
-from _world import SESSION, Service, folder, free_port, median, now, row
+from _world import ROBIN, SESSION, Service, cpu_seconds, folder, free_port, median, now, row
 
 from mailgateway.domain.envelope import Envelope, EnvelopeKind, Source, Trust
 from mailgateway.ids import AccountName, MachineId, envelope_id_of_mail
@@ -129,11 +129,21 @@ def start_ours(path: Path) -> tuple[Service, ReplayServer, list[str]]:
             envelopes.add(
                 tx,
                 Envelope(
-                    name, EnvelopeKind.USER, Trust.OWNER, SESSION, None, "Which database?", "Take SQLite.", "",
-                    "robin@example.net", "Robin", now(), source=Source(AccountName("main"), "INBOX", 7, uid),
+                    id=name,
+                    kind=EnvelopeKind.USER,
+                    trust=Trust.OWNER,
+                    session_id=SESSION,
+                    machine_id=None,
+                    subject="Which database?",
+                    body="Take SQLite.",
+                    quoted="",
+                    from_address=ROBIN,
+                    from_name="Robin",
+                    received_at=now(),
+                    source=Source(AccountName("main"), "INBOX", 7, uid),
                 ),
                 uid,
-            )  # fmt: skip
+            )
 
     server = ReplayServer([], visible=0).start()
     service = Service(path, server.port)
@@ -186,11 +196,14 @@ def main() -> None:
             def plain(step: str, which: str) -> bytes:
                 return _post(f"/{step}", {"id": which}).replace(b"{port}", b"%d" % plain_port)
 
-            mine, theirs = [], []
+            mine, theirs, our_cpu, plain_cpu = [], [], 0.0, 0.0
             for turn in range(ROUNDS):
                 span = range(turn * CYCLES, (turn + 1) * CYCLES)
+                before = cpu_seconds(process.pid), cpu_seconds(service.pid)
                 theirs.append(drive(plain_port, plain, iter([str(number) for number in span])))
+                plain_cpu += cpu_seconds(process.pid) - before[0]
                 mine.append(drive(service.port, ours, iter([ids[number] for number in span])))
+                our_cpu += cpu_seconds(service.pid) - before[1]
             row(
                 "claim + ack, 16 connections",
                 f"{median(mine):.0f} /s",
@@ -198,7 +211,14 @@ def main() -> None:
                 ratio=median(mine) / median(theirs),
                 aims="must 0.5 x, aim 1.0 x",
             )
-            row("one FULL commit on this disk", f"{commit_milliseconds(path):.2f} ms")
+            each = 1000 / (CYCLES * ROUNDS)
+            row(
+                "  CPU of one cycle",
+                f"{our_cpu * each:.2f} ms",
+                plain=f"{plain_cpu * each:.2f} ms",
+                ratio=our_cpu / plain_cpu,
+            )
+            row("  one FULL commit on this disk", f"{commit_milliseconds(path):.2f} ms")
         finally:
             process.kill()
             process.wait()

@@ -16,10 +16,10 @@ import time
 from typing import Any
 
 from _world import AGENT, PASSWORD, ROBIN, Service, folder, median, reply, routed, row, say
+from twisted.trial.unittest import SkipTest
 
 from tests.fakes.authority import Authority
 from tests.fakes.dovecot import Dovecot, require_dovecot
-from twisted.trial.unittest import SkipTest
 
 MAILS = 15
 PLAIN_USER = "plain@example.org"
@@ -121,7 +121,9 @@ def main() -> None:
         say(f"  not measured: {reason}")
         return
     with folder() as path:
-        dovecot = Dovecot(path / "dovecot", {AGENT: PASSWORD, PLAIN_USER: PASSWORD}, Authority.make(path / "ca"))
+        dovecot = Dovecot(
+            path / "dovecot", {AGENT: PASSWORD, PLAIN_USER: PASSWORD}, Authority.make(path / "ca")
+        )
         dovecot.start()
         through, plainly = Proxy(dovecot.imap_port), Proxy(dovecot.imap_port)
         service = Service(path, through.port)

@@ -122,14 +122,32 @@ def main() -> None:
             server.stop()
     # the first start makes the database
     ours, plain = median(mine[1:]), median(theirs[1:])
-    row("start to healthy", f"{ours:.2f} s", plain=f"{plain:.2f} s", ratio=ours / plain, aims="must 1.5 s, aim 0.8 s")
+    row(
+        "start to healthy",
+        f"{ours:.2f} s",
+        plain=f"{plain:.2f} s",
+        ratio=ours / plain,
+        aims="must 1.5 s, aim 0.8 s",
+    )
     row("  the first start", f"{mine[0]:.2f} s", plain=f"{theirs[0]:.2f} s")
-    row("resident when idle", f"{rss:.1f} MB", plain=f"{plain_rss:.1f} MB", ratio=rss / plain_rss, aims="must 80 MB, aim 64 MB")
+    row(
+        "resident when idle",
+        f"{rss:.1f} MB",
+        plain=f"{plain_rss:.1f} MB",
+        ratio=rss / plain_rss,
+        aims="must 80 MB, aim 64 MB",
+    )
     row("CPU when idle", f"{cpu:.2f} %", plain=f"{plain_cpu:.2f} %", aims="must 0.2 %")
     row("wake-ups when idle", f"{wakes:.1f} /s", plain=f"{plain_wakes:.1f} /s", aims="aim 2 /s")
     run = "from mailgateway.cli.main import main; main()"
     helped, bare = commands("-c", run, "--help"), commands("-c", "import click")
-    row("mailgateway --help", f"{helped:.0f} ms", plain=f"{bare:.0f} ms", ratio=helped / bare, aims="must 150 ms, aim 100 ms")
+    row(
+        "mailgateway --help",
+        f"{helped:.0f} ms",
+        plain=f"{bare:.0f} ms",
+        ratio=helped / bare,
+        aims="must 150 ms, aim 100 ms",
+    )
 
 
 if __name__ == "__main__":
