@@ -26,7 +26,7 @@ from mailgateway.store import envelopes
 from mailgateway.store.database import Tx
 
 CONNECTIONS = 16
-CYCLES = 2_000
+CYCLES = 1_000
 ROUNDS = 3
 INSTANCE = "instance-1"
 
