@@ -56,6 +56,13 @@ class JudgeTests(SynchronousTestCase):
         ):
             self.assertEqual(verdict(raw), wanted, raw[:200])
 
+    def test_a_calendar_s_answer(self) -> None:
+        """Only the parts tell, and these are looked at last: nobody's words without a true From."""
+        calendar = "text/calendar; method=REPLY"
+        self.assertEqual(verdict(reply(content_type=calendar)), Verdict.AUTOMATIC)
+        self.assertEqual(verdict(reply(top=[], content_type=calendar)), Verdict.UNAUTHENTICATED)
+        self.assertEqual(verdict(reply(frm=EVIL, content_type=calendar)), Verdict.NOT_ALLOWED)
+
     def test_every_odd_from_with_good_results_is_refused(self) -> None:
         """The receiving server vouches for the domain; From alone decides."""
         let_in = [name for name, raw in REFUSED.items() if verdict(reply(frm=raw)) == "FromPerson"]

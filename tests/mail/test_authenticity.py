@@ -134,6 +134,7 @@ ACCEPTED: dict[str, list[tuple[str, str]]] = {
         GOOD,
         HOP,
     ],
+    "no Received at all, as when handed over by LMTP": [GOOD],
     "id in capitals": [(RESULTS, GOOD_RESULTS.replace(AUTHSERV, AUTHSERV.upper())), HOP],
     "quoted id": [(RESULTS, GOOD_RESULTS.replace(AUTHSERV, f'"{AUTHSERV}"')), HOP],
     "version and comment": [(RESULTS, GOOD_RESULTS.replace(AUTHSERV, f"{AUTHSERV} 1 (checked)")), HOP],

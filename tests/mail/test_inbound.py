@@ -70,6 +70,20 @@ class CandidateTests(SynchronousTestCase):
         ):
             self.assertFalse(candidate(*fields), fields)
 
+    def test_of_a_giant_block_only_a_trace_counts(self) -> None:
+        """It is not parsed; what may concern us is fetched and then found malformed."""
+        giant = b"From: eve@evil.example\r\nSubject: " + b"=?utf-8?Q?=5Bmg=3Af913c9=5D?= " * 5000
+        self.assertFalse(is_candidate(read_headers(giant), OWN))
+        self.assertTrue(is_candidate(read_headers(giant + b"[mg:"), OWN))
+        self.assertTrue(is_candidate(read_headers(b"From: " + PERSON.encode() + b"\r\n" + giant), OWN))
+        self.assertIsInstance(read(giant + b"[mg:f913c9]"), Malformed)
+
+    def test_the_first_subject_is_looked_at(self) -> None:
+        """A mail with two is no person's reply, and each one costs time."""
+        tag, other = ("Subject", "=?utf-8?Q?=5Bmg=3Af913c9=5D?="), ("Subject", "x")
+        self.assertTrue(candidate(("From", EVIL), tag, other))
+        self.assertFalse(candidate(("From", EVIL), other, tag))
+
     def test_further_ids_of_ours_count(self) -> None:
         """Those that a server wrote in place of ours."""
         own = evolve(OWN, message_ids=["<X-1@Provider.example>"])
