@@ -1,7 +1,7 @@
 """From a server's settings to what is dialled."""
 
 from mailgateway.errors import ConfigError, Problem, TlsRefused
-from mailgateway.protocols.dial import Peer, Tls
+from mailgateway.protocols.dial import Peer
 from mailgateway.settings import ServerSettings
 
 LARGEST_TRUST = 1024 * 1024
@@ -20,7 +20,7 @@ def peer_of(server: ServerSettings) -> Peer:
         except OSError as error:
             raise TlsRefused(f"ca_file {server.ca_file} cannot be read: {error.strerror}") from None
     try:
-        return Peer(server.host, server.port, Tls(server.tls.value), trust)
+        return Peer(server.host, server.port, server.tls, trust)
     except ConfigError as error:
         raise TlsRefused(str(error)) from None
 

@@ -11,7 +11,6 @@ knows no mail protocol.
 """
 
 import socket
-from enum import StrEnum
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final
@@ -39,6 +38,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from mailgateway.errors import ConfigError, PeerError, Problem, TlsRefused, Unreachable
+from mailgateway.settings import Tls
 
 KEEPALIVE_IDLE: Final = 60
 """Seconds of silence before the kernel probes the other side."""
@@ -61,19 +61,6 @@ _WHY = {
     SSL.X509VerificationCodes.ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE: "comes from an unknown authority",
     SSL.X509VerificationCodes.ERR_CERT_REVOKED: "is revoked",
 }
-
-
-class Tls(StrEnum):
-    """How a connection is made safe."""
-
-    IMPLICIT = "implicit"
-    """TLS from the first byte (RFC 8314), ports 993 and 465."""
-
-    STARTTLS = "starttls"
-    """TLS after a command; required, never opportunistic."""
-
-    NONE = "none"
-    """No TLS; credentials then travel over loopback only."""
 
 
 @frozen

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mailgateway.errors import CommandRefused, PeerError, ProtocolViolation, TlsRefused
-from mailgateway.protocols.dial import Tls, client_tls
+from mailgateway.protocols.dial import client_tls
 from mailgateway.protocols.imap_channel import ImapChannel
+from mailgateway.settings import Tls
 from mailgateway.wire import imap_command, imap_outcome
 from mailgateway.wire.imap_command import Command
 from mailgateway.wire.imap_event import Event, State

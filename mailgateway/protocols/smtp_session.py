@@ -21,7 +21,8 @@ from twisted.mail.smtp import ESMTPClient
 from twisted.python.failure import Failure
 
 from mailgateway.errors import LoginUnavailable, PeerError, ProtocolViolation, TlsRefused, Unreachable
-from mailgateway.protocols.dial import Peer, Tls, client_tls, failure_of, is_loopback
+from mailgateway.protocols.dial import Peer, client_tls, failure_of, is_loopback
+from mailgateway.settings import Tls
 from mailgateway.wire import esmtp
 from mailgateway.wire.sasl import Credential, Mechanism, Password, choose
 from mailgateway.wire.smtp_outcome import Phase, refusal

@@ -30,11 +30,16 @@ from mailgateway.settings.tables import (
 
 
 class Tls(StrEnum):
-    """How a connection to a mail server is made safe; ``none`` is for loopback only."""
+    """How a connection to a mail server is made safe."""
 
     IMPLICIT = "implicit"
+    """TLS from the first byte (RFC 8314), ports 993 and 465."""
+
     STARTTLS = "starttls"
+    """TLS after a command; required, never opportunistic."""
+
     NONE = "none"
+    """No TLS; loopback only."""
 
 
 class Authentication(StrEnum):

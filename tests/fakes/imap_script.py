@@ -17,8 +17,9 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.errors import PeerError
-from mailgateway.protocols.dial import Peer, Tls
+from mailgateway.protocols.dial import Peer
 from mailgateway.protocols.imap import ConnectionEvent, ImapConnection
+from mailgateway.settings import Tls
 
 T = TypeVar("T")
 

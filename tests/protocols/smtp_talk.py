@@ -12,8 +12,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from mailgateway.errors import (
     PeerError,
 )
-from mailgateway.protocols.dial import Peer, Tls
+from mailgateway.protocols.dial import Peer
 from mailgateway.protocols.smtp import SmtpConnection, Submission
+from mailgateway.settings import Tls
 from mailgateway.wire.sasl import BearerToken, Credential, Password
 from mailgateway.wire.smtp_outcome import (
     SubmissionResult,

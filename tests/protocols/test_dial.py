@@ -18,12 +18,12 @@ from mailgateway.protocols.dial import (
     KEEPALIVE_PROBES,
     USER_TIMEOUT_MILLISECONDS,
     Peer,
-    Tls,
     client_tls,
     dial,
     failure_of,
     is_loopback,
 )
+from mailgateway.settings import Tls
 from tests.fakes.certificates import Authority, self_signed, server_side
 
 reactor: Any = global_reactor

@@ -11,8 +11,9 @@ from twisted.trial.unittest import TestCase
 
 from mailgateway.demo.server import MailServer
 from mailgateway.errors import LoginRefused, PeerError, TlsRefused
-from mailgateway.protocols.dial import Peer, Tls
+from mailgateway.protocols.dial import Peer
 from mailgateway.protocols.imap import CountChanged, FetchedHeaders, ImapConnection, UidSet
+from mailgateway.settings import Tls
 from mailgateway.wire.sasl import Password
 from tests.fakes.certificates import Authority, server_side
 

@@ -10,7 +10,7 @@ from mailgateway.errors import (
     TlsRefused,
     Unreachable,
 )
-from mailgateway.protocols.dial import Tls
+from mailgateway.settings import Tls
 from mailgateway.wire.sasl import BearerToken, Password
 from tests.fakes.imap_script import ImapCase, ScriptedServer
 

@@ -18,8 +18,9 @@ from mailgateway.errors import (
     TlsRefused,
     Unreachable,
 )
-from mailgateway.protocols.dial import Peer, Tls
+from mailgateway.protocols.dial import Peer
 from mailgateway.protocols.smtp import SmtpConnection
+from mailgateway.settings import Tls
 from mailgateway.wire.sasl import Password
 from tests.fakes.smtp_script import Action, Script
 from tests.protocols.smtp_talk import (

@@ -7,8 +7,9 @@ from twisted.internet import reactor as global_reactor
 from twisted.trial.unittest import TestCase
 
 from mailgateway.errors import LoginRefused, PeerError, TlsRefused
-from mailgateway.protocols.dial import Peer, Tls
+from mailgateway.protocols.dial import Peer
 from mailgateway.protocols.smtp import SmtpConnection, Submission, connect
+from mailgateway.settings import Tls
 from mailgateway.wire.sasl import BearerToken, Credential, Password
 from mailgateway.wire.smtp_outcome import Accepted, Rejected
 from tests.fakes.authority import Authority
