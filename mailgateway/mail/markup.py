@@ -10,6 +10,7 @@ once.
 
 import html
 import re
+import string
 from collections.abc import Mapping
 
 from attrs import Factory, define
@@ -84,6 +85,7 @@ def text_of_html(page: str) -> Rendered:
     return Rendered(_tidy("".join(reader.typed)), _tidy("".join(reader.quoted)))
 
 
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _GIANT = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9A-Fa-f]{8,});?")
 
 
@@ -132,7 +134,7 @@ class _Reader:
         """Read a whole page."""
         at = 0
         missing: set[str] = set()
-        lowered = page.lower()
+        lowered = page.translate(_LOWER)  # str.lower makes two characters of some, and places would differ
         while at < len(page):
             less = page.find("<", at)
             if less < 0:

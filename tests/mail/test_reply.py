@@ -209,6 +209,12 @@ class PartTests(SynchronousTestCase):
         page = "<p>Do:</p><ol><li>a<li>b</ol><pre>x\n  y</pre><blockquote>cited</blockquote>"
         self.assertEqual(text_of_html(page).text, "Do:\n1. a\n2. b\nx\n  y\ncited")
 
+    def test_letters_that_grow_in_lower_case(self) -> None:
+        """What stands behind a style sheet is where it was."""
+        self.assertEqual(
+            text_of_html("İ" * 30 + "<STYLE>x</STYLE>words<br>more").text, "İ" * 30 + "words\nmore"
+        )
+
     def test_giant_references(self) -> None:
         """The number in a character reference has no end; the standard library raises on it."""
         for page in ("&#" + "9" * 5000 + ";", "<a title='&#" + "9" * 5000 + ";'>", "&#x" + "f" * 5000):
