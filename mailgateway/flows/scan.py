@@ -41,6 +41,9 @@ LARGEST = 25 * 1024 * 1024
 BATCH = 4 * 1024 * 1024
 """Octets of candidates that are judged before they are filed."""
 
+MOST = 100
+"""Candidates that are filed in one transaction, which others wait for meanwhile: about 0.1 s."""
+
 
 @frozen
 class Rules:
@@ -211,7 +214,7 @@ class Scanner:
                 continue
             batch.append(examined)
             size += mail.size
-            if size >= BATCH:
+            if size >= BATCH or len(batch) >= MOST:
                 await self._file(mailbox, fence, mail.uid, batch, tally)
                 batch, size = [], 0
         await self._file(mailbox, fence, end, batch, tally)
