@@ -34,6 +34,7 @@ from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.own import Own, Proof
 from mailgateway.mail.reply import typed_words
 from mailgateway.mail.sender import OneMailbox
+from mailgateway.mail.signature import coverage_for
 from mailgateway.mail.tag import strip_tags
 from mailgateway.mail.verdict import Verdict
 from mailgateway.store import machines, routes, sessions, threads
@@ -140,8 +141,7 @@ def _from_person(tx: Tx, rules: Rules, mail: Mail, judged: FromPerson) -> Sorted
             return turned(Verdict.AMBIGUOUS)
         case other:
             assert_never(other)
-    answered = next((known[each] for each in judged.claims.chain if each in known), None)
-    words = typed_words(inbound, rules.own, answered.sent_text if answered else None)
+    words = typed_words(inbound, rules.own, _sent_text(tx, judged.claims, known, route))
     parts = tuple(
         (AttachmentInfo(f"a{number}", part.filename, part.content_type, len(part.data)), part.data)
         for number, part in enumerate(inbound.attachments, 1)
@@ -159,19 +159,30 @@ def _from_person(tx: Tx, rules: Rules, mail: Mail, judged: FromPerson) -> Sorted
         from_name=judged.sender.name,
         attachments=tuple(info for info, _ in parts),
     )
-    return Deliver(envelope, parts, _asked(route), said=_said(envelope, inbound))
+    return Deliver(envelope, parts, _asked(route), said=_said(envelope, inbound, rules.own))
 
 
-def _said(envelope: Envelope, inbound: Inbound) -> str:
-    """A digest that a replay cannot change: the sender, the Date and the words.
+def _sent_text(tx: Tx, claims: Claims, known: dict[MessageId, Thread], route: Route) -> str | None:
+    """The text that is answered and may be quoted; an unsigned Message-ID may name it, but route nothing."""
+    for each in claims.chain:
+        if each in known:
+            return known[each].sent_text
+    for thread in threads.find(tx, claims.unsigned).values() if claims.unsigned else ():
+        if thread.route.id == route.id:
+            return thread.sent_text
+    return None
 
-    These three are what a signature covers with every provider.  Somebody who sends a person's mail again
-    can add or change other header fields, which makes other bytes of the same words.  A mail without a Date
-    is known by its Message-ID.
+
+def _said(envelope: Envelope, inbound: Inbound, own: Own) -> str:
+    """A digest that a replay cannot change: the sender, the Date, the words, and a signed Message-ID.
+
+    Somebody who sends a person's mail again can add or change whatever the signature leaves out, which makes
+    other bytes of the same words.  From and Date are signed by every provider, Message-ID by most.
     """
-    when = inbound.date.strip() or envelope.message_id
-    words = " ".join(envelope.body.split())
-    return hashlib.sha256(f"{envelope.from_address}\0{when}\0{words}".encode()).hexdigest()
+    identity = [envelope.from_address, inbound.date.strip(), " ".join(envelope.body.split())]
+    if coverage_for(inbound, own).covers("message-id") or not inbound.date.strip():
+        identity.append(envelope.message_id)
+    return hashlib.sha256("\0".join(identity).encode()).hexdigest()
 
 
 def _asked(route: Route) -> Asked | None:

@@ -355,9 +355,20 @@ class OnceTests(InboundTestCase):
         self.assertEqual(self.receive(genuine).routed, 1)
         replay = genuine.replace(b"From: ", b"Received: from evil.example by mx.example.net\r\nFrom: ", 1)
         spaced = replay.replace(b"deploy now", b"deploy  now ")
-        other_id = replay.replace(b"Message-ID: <", b"Message-ID: <other")
-        for again in (replay, spaced, other_id):
+        for again in (replay, spaced):
             self.assertEqual(dict(self.receive(again).refused), {"duplicate": 1})
+
+    def test_a_replay_under_another_message_id_that_is_not_signed_is_a_duplicate(self) -> None:
+        """What the signature leaves out says nothing about the mail; what it covers does."""
+        for signed, routed in (("from:date:subject", 1), ("from:date:subject:message-id", 2)):
+            headers = {
+                "Date": f"Mon, 30 Nov 2026 10:00:0{routed} +0000",
+                "DKIM-Signature": f"v=1; a=rsa-sha256; d=example.org; s=x; h={signed}; bh=eA==; b=eA==",
+            }
+            genuine = self.reply("deploy now", headers=headers)
+            again = genuine.replace(b"Message-ID: <", b"Message-ID: <other")
+            found = self.receive(genuine).routed + self.receive(again).routed
+            self.assertEqual(found, routed, signed)
 
     def test_the_same_words_at_another_time_are_said_again(self) -> None:
         """A person may say yes twice."""
