@@ -44,7 +44,7 @@ from mailgateway.http.doors import Doors
 from mailgateway.http.keys import Keys, read_keys
 from mailgateway.ids import machine_digest
 from mailgateway.settings import Settings, load
-from mailgateway.store.direct import DirectDatabase
+from mailgateway.store.direct import DirectDatabase, at_once
 from mailgateway.store.faults import transact_of
 from mailgateway.store.threaded import ThreadedDatabase
 from mailgateway.store.upgrade import open_engine, upgrade
@@ -112,9 +112,7 @@ def make_service(options: Options) -> IService:
     try:
         engine = open_engine(_database_of(settings))
         upgrade(engine, state_dir / "backups")
-        Deferred.fromCoroutine(
-            introduce(DirectDatabase(engine), identity.machine_id, identity.name)
-        ).addErrback(lambda failure: failure.raiseException())
+        at_once(introduce(DirectDatabase(engine), identity.machine_id, identity.name))
         database = ThreadedDatabase(reactor, engine, transact=transact_of(os.environ))
     except ConfigError as error:
         _leave(2, *(str(problem) for problem in error.problems))

@@ -3,11 +3,14 @@
 Never on a running reactor, which it would block.
 """
 
+from collections.abc import Coroutine
 from datetime import timedelta
+from typing import Any
 
 from attrs import define
 from sqlalchemy import Engine
 from twisted.internet.defer import Deferred, execute
+from twisted.python.failure import Failure
 
 from mailgateway.store.database import Database, T, Work, transact
 
@@ -32,6 +35,16 @@ class DirectDatabase:
     def transact(self, work: Work[T], *, reading: bool) -> T:
         """Run ``work``, and return or raise what comes of it."""
         return transact(self.engine, work, offset=self.offset, reading=reading)
+
+
+def at_once(flow: Coroutine[Deferred[Any], Any, T]) -> T:
+    """The result of a flow on a direct database, which waits for nothing; raises what it raises."""
+    outcome: list[T | Failure] = []
+    Deferred.fromCoroutine(flow).addBoth(outcome.append)
+    [result] = outcome
+    if isinstance(result, Failure):
+        result.raiseException()
+    return result
 
 
 _proof: type[Database] = DirectDatabase
