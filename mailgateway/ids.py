@@ -30,11 +30,6 @@ def envelope_id_of_mail(account: AccountName, folder: str, uid_validity: int, ui
     return EnvelopeId("m-" + hashlib.sha256(place.encode()).hexdigest()[:24])
 
 
-def random_envelope_id(random: bytes) -> EnvelopeId:
-    """The id of an envelope that did not come by mail, from at least 12 random bytes."""
-    return EnvelopeId("m-" + random[:12].hex())
-
-
 def machine_digest(machine: MachineId) -> str:
     """The first 8 hex digits of the machine id's SHA-256: how a Message-ID names the machine."""
     return hashlib.sha256(machine.encode()).hexdigest()[:8]

@@ -27,7 +27,6 @@ from mailgateway.shapes.answers import (
 from mailgateway.shapes.fields import members, plain, read, rfc3339, schema, write
 from mailgateway.shapes.requests import (
     ClaimantHeaders,
-    ClaimRequest,
     EventsQuery,
     HealthQuery,
     InboundQuery,
@@ -47,7 +46,6 @@ from mailgateway.shapes.text import parse, printed, read_query
 __all__ = [
     "AccountState",
     "AttachmentShape",
-    "ClaimRequest",
     "ClaimantHeaders",
     "DeliveryShape",
     "EventsQuery",

@@ -94,9 +94,6 @@ class TargetRequest:
             )
 
 
-ClaimRequest = TargetRequest
-
-
 @frozen
 class ModeRequest:
     """What the machine's mode shall be."""

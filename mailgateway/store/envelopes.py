@@ -259,17 +259,6 @@ def ack(tx: Tx, envelope: Envelope) -> Envelope:
     return evolve(envelope, state=state, lease_until=None)
 
 
-def drop(tx: Tx, envelope: Envelope, reason: str) -> Envelope:
-    """It will not be delivered."""
-    state = _move(
-        tx,
-        envelope,
-        DeliveryEvent.DROP,
-        {"lease_until": None, "settled_at": tx.now, "dropped_reason": reason},
-    )
-    return evolve(envelope, state=state, lease_until=None)
-
-
 def _move(tx: Tx, envelope: Envelope, event: DeliveryEvent, values: Mapping[str, Any]) -> DeliveryState:
     after = advance(envelope.state, event)
     if after is None:

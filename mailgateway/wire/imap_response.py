@@ -198,14 +198,6 @@ def _data(keyword: bytes, number: bytes | None, rest: bytes, reader: Reader) -> 
             return Other(keyword)
 
 
-def _string(reader: Reader) -> bytes:
-    """A string or atom."""
-    value = reader.value()
-    if not isinstance(value, bytes):
-        raise Malformed("expected a string")
-    return bytes(value)
-
-
 def _esearch(reader: Reader) -> Found:
     """``(TAG "A1") UID ALL 1:3 COUNT 3``; without ALL the set is empty (RFC 4466 section 2.6.2)."""
     uids = UidSet()
