@@ -25,7 +25,7 @@ from mailgateway.flows.folders import advance, renumbering, space
 from mailgateway.flows.leases import check_folder
 from mailgateway.flows.resolve import resolve
 from mailgateway.flows.sort import Deliver, Mail, Rules, Turned, sender_and_subject, sort
-from mailgateway.ids import AccountName, EnvelopeId, envelope_id_of_mail
+from mailgateway.ids import AccountName, EnvelopeId, RouteId, SessionId, envelope_id_of_mail
 from mailgateway.mail.own import Own
 from mailgateway.mail.verdict import Verdict
 from mailgateway.store import attachments, cursors, envelopes, fates, flagging, outbox, questions, sources
@@ -146,6 +146,8 @@ class _Filing:
     filed: list[EnvelopeId] = field(factory=list)
     routed: int = 0
     refused: Counter[str] = field(factory=Counter)
+    answered: dict[RouteId, SessionId] = field(factory=dict)
+    """The routes by which replies have come, and their sessions."""
     events: list[Event] = field(factory=list)
 
     @classmethod
@@ -200,7 +202,10 @@ class _Filing:
                 assert_never(found)
 
     def finish(self) -> tuple[Received, tuple[Event, ...]]:
-        """Move the cursor, unless the folder is being read under new numbers."""
+        """Settle what was answered, and move the cursor, unless the folder is read under new numbers."""
+        # whatever became of the mails that are answered: they have arrived, and must not be sent again
+        for sent, route in outbox.arrived(self.tx, *self.answered):
+            self.events.append(Event(EventKind.OUTBOX, sent, self.answered[route]))
         if not renumbering(self.cursor, self.numbering):
             to = Cursor(self.numbering, self.window.through)
             advance(self.tx, self.window.account, self.window.folder, self.cursor, to)
@@ -290,9 +295,7 @@ class _Filing:
         self.filed.append(envelope.id)
         self.events.append(Event(EventKind.DELIVERY, envelope.id, envelope.session_id))
         if found.verdict is None and envelope.route_id:
-            # whatever became of the mail that is answered: it has arrived, and must not be sent again
-            sent = outbox.arrived(self.tx, envelope.route_id)
-            self.events += [Event(EventKind.OUTBOX, each, envelope.session_id) for each in sent]
+            self.answered[envelope.route_id] = envelope.session_id
         sender, subject = sender_and_subject(mail.judged, self.rules)
         fates.add(
             self.tx,

@@ -27,7 +27,7 @@ SENDABLE = (OutboxState.QUEUED.value, OutboxState.UNCLEAR.value)
 _FACTS = [column for column in outbox.c if column.name != "raw"]
 
 _UNSETTLED = select(*_FACTS).where(
-    outbox.c.route_id == bindparam("route"),
+    outbox.c.route_id.in_(bindparam("routes", expanding=True)),
     outbox.c.attempts > 0,
     outbox.c.state.in_((*SENDABLE, OutboxState.SENDING.value)),
 )
@@ -224,12 +224,14 @@ def untried_decisions(
     return tuple(_value(tx, row) for row in rows)
 
 
-def arrived(tx: Tx, route_id: RouteId) -> tuple[OutboxId, ...]:
-    """A reply came back on this route: what was unclear, or was to go again, has arrived.
+def arrived(tx: Tx, *route_ids: RouteId) -> tuple[tuple[OutboxId, RouteId], ...]:
+    """Replies came back on these routes: what was unclear, or was to go again, has arrived.
 
-    Returns the mails that are thereby sent; their rings are the caller's.
+    Returns the mails that are thereby sent, with their routes; their rings are the caller's.
     """
-    rows = tx.execute(_UNSETTLED, {"route": route_id}).all()
+    if not route_ids:
+        return ()
+    rows = tx.execute(_UNSETTLED, {"routes": route_ids}).all()
     for row in rows:
         found = _value(tx, row)
         move(tx, found, OutboxEvent.ARRIVED)
@@ -239,7 +241,7 @@ def arrived(tx: Tx, route_id: RouteId) -> tuple[OutboxId, ...]:
             if one.state is not RecipientState.REJECTED
         ]
         write_recipients(tx, found.id, accepted)
-    return tuple(row.id for row in rows)
+    return tuple((row.id, row.route_id) for row in rows)
 
 
 def waiting(tx: Tx, machine_id: MachineId) -> int:

@@ -269,7 +269,7 @@ class Outbound(RuleBasedStateMachine):
         mail = data.draw(st.sampled_from(list(self.mails.values())))
         settled = self.gateway.rows(lambda tx: rows.arrived(tx, mail.submitted.route_id))
         if settled:
-            assert settled == (mail.submitted.outbox_id,)
+            assert settled == ((mail.submitted.outbox_id, mail.submitted.route_id),)
             assert not mail.over
             mail.over = True
 

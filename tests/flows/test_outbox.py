@@ -204,7 +204,7 @@ class UnclearTests(OutboundTestCase):
     def test_a_reply_shows_that_it_arrived(self) -> None:
         """Then it is sent, and not sent again."""
         sent = self.gateway.rows(lambda tx: rows.arrived(tx, self.sent.route_id))
-        self.assertEqual(sent, (self.sent.outbox_id,))
+        self.assertEqual(sent, ((self.sent.outbox_id, self.sent.route_id),))
         row = self.row(self.sent)
         self.assertEqual((row.state, row.recipients[0].state), (OutboxState.SENT, RecipientState.ACCEPTED))
         self.gateway.later(minutes=11)
