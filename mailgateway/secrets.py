@@ -55,7 +55,7 @@ class PasswordCommand:
 
 @frozen
 class TokenCommand:
-    """A program that prints an OAuth access token; run again when the token is refused or about to expire."""
+    """A program that prints an OAuth access token; run for every connection."""
 
     command: str
 

@@ -368,7 +368,7 @@ class Gateway(MultiService):
         return Reloaded(self.loaded_at, warning)
 
     async def prime(self) -> int:
-        """Move every cursor that was never used to now."""
+        """Move cursors from which nothing was ever filed to now, at the next look; how many folders it asks."""
         return sum(account.prime() for account in self._accounts)
 
     def shutdown(self) -> None:

@@ -123,7 +123,7 @@ class AccountService(MultiService):
             part.setServiceParent(self)
 
     def prime(self) -> int:
-        """Move the cursors that were never used to now, at the next look; how many were asked."""
+        """Move cursors from which nothing was ever filed to now, at the next look; how many folders it asks."""
         for watcher in self._watchers:
             watcher.prime()
         return len(self._watchers)

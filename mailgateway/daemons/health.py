@@ -26,7 +26,10 @@ def utc_now() -> datetime:
 
 @define(eq=False)
 class DoorHealth:
-    """The health of one door; ``name`` is the account's tag, with ``:smtp`` behind it for that door."""
+    """The health of one door.
+
+    ``name`` is the account's tag; behind it ``:smtp`` for that door, ``/FOLDER`` for a further folder.
+    """
 
     name: AccountName
     database: Database

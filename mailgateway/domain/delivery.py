@@ -19,7 +19,7 @@ class DeliveryState(StrEnum):
     ACKED = "acked"
     """The session has it; journaled."""
     DROPPED = "dropped"
-    """It will not be delivered; the reason stands beside it (``renumbered``, ``expired``)."""
+    """It will not be delivered; the reason stands beside it (``renumbered``)."""
 
 
 class DeliveryEvent(StrEnum):

@@ -1,4 +1,4 @@
-"""Leases: one gateway at a time works for a folder or an account, also when several share a database."""
+"""Leases: one gateway at a time watches a folder, also when several share a database."""
 
 from datetime import timedelta
 

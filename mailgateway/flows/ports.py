@@ -121,7 +121,7 @@ class ProcessControl(Protocol):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the operator should know; shown by ``status`` to holders of a key only."""
+        """What the operator should know; written to the log when the service starts."""
 
     @property
     def store_trouble(self) -> str:
@@ -137,7 +137,7 @@ class ProcessControl(Protocol):
         """Read the settings again; on failure the old ones stay in force."""
 
     async def prime(self) -> int:
-        """Move every cursor that was never used to now; returns how many were moved."""
+        """Move cursors from which nothing was ever filed to now, at the next look; how many folders it asks."""
 
     def shutdown(self) -> None:
         """Stop cleanly, soon; returns at once."""

@@ -144,7 +144,7 @@ class HealthQuery:
 
 @frozen
 class InboundQuery:
-    """Fates since a time, newest first, at most so many."""
+    """Since when fates are asked for; absent: all that are kept."""
 
     since: Annotated[datetime | None, TIME] = None
 

@@ -164,7 +164,7 @@ def waiting(
 
 
 def count_waiting(tx: Tx, machine: MachineId, session: SessionId | None) -> int:
-    """How many open envelopes ``waiting`` would offer."""
+    """How many open envelopes wait for a session (``None``: for any) of the machine, whatever its mode."""
     statement = _count_waiting(one=session is not None)
     found: int = tx.execute(statement, {"machine": machine, "session": session}).scalar_one()
     return found

@@ -1,4 +1,4 @@
-"""Leases: which machine works for a folder or an account now, and under which fence.
+"""Leases: which machine works for a folder now, and under which fence.
 
 The row is never deleted, so that the fence of a resource only grows: whoever was overtaken carries a smaller
 one and is refused.  A lease that ran out and was not taken by anybody is still its holder's.

@@ -128,7 +128,7 @@ account_health = Table(  # survives a restart, so that a service manager cannot 
 lease = Table(
     "lease",
     metadata,
-    Column("resource", String(512), primary_key=True),  # "folder:<account>/<folder>", "sender:<account>"
+    Column("resource", String(512), primary_key=True),  # "folder:<account>/<folder>"
     Column("holder", String(64), nullable=False),  # machine id
     Column("fence", BigInteger, nullable=False),  # grows with every take-over; a stale holder is refused
     Column("until", Instant, nullable=False),
