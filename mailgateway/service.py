@@ -368,7 +368,7 @@ class Gateway(MultiService):
         return Reloaded(self.loaded_at, warning)
 
     async def prime(self) -> int:
-        """Move cursors from which nothing was ever filed to now, at the next look; how many folders it asks."""
+        """Move cursors from which nothing was ever filed to now, at the next look; how many folders."""
         return sum(account.prime() for account in self._accounts)
 
     def shutdown(self) -> None:

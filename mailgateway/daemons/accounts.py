@@ -123,7 +123,7 @@ class AccountService(MultiService):
             part.setServiceParent(self)
 
     def prime(self) -> int:
-        """Move cursors from which nothing was ever filed to now, at the next look; how many folders it asks."""
+        """Move cursors from which nothing was ever filed to now, at the next look; how many folders."""
         for watcher in self._watchers:
             watcher.prime()
         return len(self._watchers)

@@ -137,7 +137,7 @@ class ProcessControl(Protocol):
         """Read the settings again; on failure the old ones stay in force."""
 
     async def prime(self) -> int:
-        """Move cursors from which nothing was ever filed to now, at the next look; how many folders it asks."""
+        """Move cursors from which nothing was ever filed to now, at the next look; how many folders."""
 
     def shutdown(self) -> None:
         """Stop cleanly, soon; returns at once."""
