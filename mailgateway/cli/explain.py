@@ -32,9 +32,9 @@ def explain_command(
     object in one line for each file. What cannot be read is of the kind "malformed".
     """
     # Imported here: the reading of mail costs a start that the other verbs need not pay.
-    from mailgateway.operator.explain import explain_files, own_of, read_context  # noqa: PLC0415
+    from mailgateway.operator.explain import explain_files, read_context  # noqa: PLC0415
 
-    own = own_of(found_settings(config))
+    settings = found_settings(config)
     known = read_context(context) if context is not None else None
-    for line in explain_files(mails, own, known, sys.stdin.buffer):
+    for line in explain_files(mails, settings, known, sys.stdin.buffer):
         click.echo(json.dumps(line))

@@ -8,27 +8,8 @@ from datetime import timedelta
 from mailgateway.domain.identity import Identity
 from mailgateway.flows.scan import Rules
 from mailgateway.flows.submit import Sender as SendingAs
-from mailgateway.mail.own import Own
+from mailgateway.mail.own import own_of
 from mailgateway.settings import Settings
-
-
-def own_of(settings: Settings, identity: Identity) -> Own:
-    """What the reading of mail needs to know of us."""
-    security = settings.security
-    accounts = settings.accounts.values()
-    return Own(
-        addresses=[account.address for account in accounts],
-        names=[account.from_name for account in accounts],
-        allowed=settings.people.allowed,
-        accepted_tags=security.accepted_tags,
-        instances=[identity.instance],
-        plus_addresses={account.address: account.plus_address for account in accounts},
-        authentication=security.authentication.value,
-        single_mailbox_proof=security.single_mailbox_proof.value,
-        trusted_authserv_ids=security.trusted_authserv_ids,
-        results_below_received=security.results_below_received,
-        alignment=security.alignment.value,
-    )
 
 
 def sending_as(settings: Settings) -> SendingAs:
@@ -50,7 +31,7 @@ def rules_of(settings: Settings, token_key: str, identity: Identity) -> Rules:
     """What a scan goes by; ``token_key`` is what tokens were signed with."""
     return Rules(
         identity=identity,
-        own=own_of(settings, identity),
+        own=own_of(settings),
         route_ttl=timedelta(hours=settings.security.route_ttl_hours),
         token_key=token_key,
         header_threading=settings.security.header_threading,

@@ -31,12 +31,13 @@ from mailgateway.domain.routing import (
 from mailgateway.ids import EnvelopeId, MessageId, QuestionId, machine_digest
 from mailgateway.mail.authenticity import NeedsProof
 from mailgateway.mail.inbound import Inbound
-from mailgateway.mail.own import Own, Proof
+from mailgateway.mail.own import Own
 from mailgateway.mail.reply import typed_words
 from mailgateway.mail.sender import OneMailbox
 from mailgateway.mail.signature import coverage_for
 from mailgateway.mail.tag import strip_tags
 from mailgateway.mail.verdict import Verdict
+from mailgateway.settings import SingleMailboxProof
 from mailgateway.store import machines, routes, sessions, threads
 from mailgateway.store.database import Tx
 from mailgateway.store.threads import Thread
@@ -191,11 +192,11 @@ def _asked(route: Route) -> Asked | None:
     return Asked(route.question_id, route.revision or 1)
 
 
-def _proven(kind: Proof, known: dict[MessageId, Thread], now: datetime) -> bool:
+def _proven(kind: SingleMailboxProof, known: dict[MessageId, Thread], now: datetime) -> bool:
     match kind:
-        case Proof.THREAD:
+        case SingleMailboxProof.THREAD:
             return any(thread.expires_at > now for thread in known.values())
-        case Proof.SENT_COPY:
+        case SingleMailboxProof.SENT_COPY:
             return False
         case _:
             assert_never(kind)

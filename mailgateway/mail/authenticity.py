@@ -15,10 +15,11 @@ from attrs import frozen
 
 from mailgateway.mail.decode import Field, Malformed
 from mailgateway.mail.inbound import Inbound
-from mailgateway.mail.own import Alignment, Authentication, Own, Proof
+from mailgateway.mail.own import Own
 from mailgateway.mail.results import Clause, Results, parse_results
 from mailgateway.mail.sender import OneMailbox
 from mailgateway.mail.signature import Coverage, Partial, aligned, coverage_of
+from mailgateway.settings import Alignment, Authentication, SingleMailboxProof
 
 
 @frozen
@@ -46,7 +47,7 @@ class Forged:
 class NeedsProof:
     """The store decides: whether the Sent folder holds the mail, or whether its thread names mail we sent."""
 
-    kind: Proof
+    kind: SingleMailboxProof
 
 
 Authenticity = Authentic | Unauthenticated | Forged | NeedsProof

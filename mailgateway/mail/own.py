@@ -1,41 +1,18 @@
 """What the gateway knows about itself and its rules, as far as the reading of a mail needs it.
 
-Built from the settings by others; a value, so that one set of rules holds for a whole scan and a reload
-simply makes another.
+Made of the settings; a value, so that one set of rules holds for a whole scan and a reload simply makes
+another.
 """
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum, unique
 from functools import cached_property
 
 from attrs import field, frozen
 
+from mailgateway.settings import Alignment, Authentication, Settings, SingleMailboxProof
+
 MARKER_HEADER = "X-Mailgateway-Instance"
 """Stands on all mail that leaves a gateway; whatever carries it is never a person's."""
-
-
-@unique
-class Authentication(StrEnum):
-    """How a mail proves that its From is true (``security.authentication``)."""
-
-    REQUIRED = "required"
-    SINGLE_MAILBOX = "single-mailbox"
-
-
-@unique
-class Proof(StrEnum):
-    """What stands in for authentication where agent and person share a mailbox."""
-
-    SENT_COPY = "sent-copy"
-    THREAD = "thread"
-
-
-@unique
-class Alignment(StrEnum):
-    """How closely the domain of a signature must fit the domain of From (RFC 7489, section 3.1)."""
-
-    STRICT = "strict"
-    RELAXED = "relaxed"
 
 
 def normalise_address(address: str) -> str:
@@ -71,9 +48,8 @@ class Own:
 
     ``addresses`` are those of its accounts, ``names`` the display names it writes under, ``allowed`` the
     people's addresses; ``plus_addresses`` says for an account's address whether ``local+route@domain`` comes
-    back to it; ``instances`` are ids that this gateway wrote into its marker header (any marker counts as a
-    gateway's mail, whoever wrote it); ``message_ids`` are further Message-IDs of its own that do not have
-    the usual shape.
+    back to it; ``marker_header`` makes any mail a gateway's, whoever wrote it; ``message_ids`` are further
+    Message-IDs of its own that do not have the usual shape.
     """
 
     addresses: frozenset[str] = field(default=frozenset(), converter=_addresses)
@@ -81,13 +57,12 @@ class Own:
     allowed: frozenset[str] = field(default=frozenset(), converter=_addresses)
     accepted_tags: frozenset[str] = field(default=frozenset({"mg", "pi"}), converter=_lower)
     marker_header: str = MARKER_HEADER
-    instances: frozenset[str] = field(default=frozenset(), converter=_strings)
     plus_addresses: Mapping[str, bool] = field(factory=dict, converter=_plus)
-    authentication: Authentication = field(default=Authentication.REQUIRED, converter=Authentication)
-    single_mailbox_proof: Proof = field(default=Proof.SENT_COPY, converter=Proof)
+    authentication: Authentication = Authentication.REQUIRED
+    single_mailbox_proof: SingleMailboxProof = SingleMailboxProof.SENT_COPY
     trusted_authserv_ids: frozenset[str] = field(default=frozenset(), converter=_lower)
     results_below_received: bool = False
-    alignment: Alignment = field(default=Alignment.STRICT, converter=Alignment)
+    alignment: Alignment = Alignment.STRICT
     message_ids: frozenset[str] = field(default=frozenset(), converter=_strings)
 
     @cached_property
@@ -106,3 +81,21 @@ class Own:
         }
         words |= {b"<mg.", b"mailer-daemon", b"postmaster", self.marker_header.lower().encode()}
         return tuple(sorted(words))
+
+
+def own_of(settings: Settings) -> Own:
+    """What the settings say of the gateway itself and of whom it hears."""
+    accounts = settings.accounts.values()
+    security = settings.security
+    return Own(
+        addresses=[account.address for account in accounts],
+        names=[account.from_name for account in accounts],
+        allowed=settings.people.allowed,
+        accepted_tags=security.accepted_tags,
+        plus_addresses={account.address: account.plus_address for account in accounts},
+        authentication=security.authentication,
+        single_mailbox_proof=security.single_mailbox_proof,
+        trusted_authserv_ids=security.trusted_authserv_ids,
+        results_below_received=security.results_below_received,
+        alignment=security.alignment,
+    )

@@ -18,8 +18,9 @@ from attrs import frozen
 
 from mailgateway.mail.decode import Field, Malformed
 from mailgateway.mail.inbound import Inbound
-from mailgateway.mail.own import Alignment, Authentication, Own
+from mailgateway.mail.own import Own
 from mailgateway.mail.sender import OneMailbox
+from mailgateway.settings import Alignment, Authentication
 
 _BLANKS = re.compile(r"[ \t]+")
 

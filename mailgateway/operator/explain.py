@@ -11,31 +11,11 @@ from typing import Any, BinaryIO
 
 from mailgateway.domain.explain import Context, explain
 from mailgateway.errors import ConfigError, Problem
-from mailgateway.mail.own import Own
+from mailgateway.mail.own import Own, own_of
 from mailgateway.settings import Settings
 
 LARGEST_MAIL = 25 * 1024 * 1024
 LARGEST_CONTEXT = 8 * 1024 * 1024
-
-
-def own_of(settings: Settings | None) -> Own:
-    """What the settings say about the gateway itself, as the reading of mail needs it; none: little."""
-    if settings is None:
-        return Own()
-    accounts = settings.accounts.values()
-    security = settings.security
-    return Own(
-        addresses=[account.address for account in accounts],
-        names=[account.from_name for account in accounts],
-        allowed=settings.people.allowed,
-        accepted_tags=security.accepted_tags,
-        plus_addresses={account.address: account.plus_address for account in accounts},
-        authentication=security.authentication,
-        single_mailbox_proof=security.single_mailbox_proof,
-        trusted_authserv_ids=security.trusted_authserv_ids,
-        results_below_received=security.results_below_received,
-        alignment=security.alignment,
-    )
 
 
 def read_context(path: Path) -> Context:
@@ -57,9 +37,13 @@ def read_context(path: Path) -> Context:
 
 
 def explain_files(
-    names: Iterable[str], own: Own, context: Context | None, standard_input: BinaryIO
+    names: Iterable[str], settings: Settings | None, context: Context | None, standard_input: BinaryIO
 ) -> Iterator[dict[str, Any]]:
-    """Explain each file in turn; ``-`` is the standard input.  Each answer is one JSON object."""
+    """Explain each file in turn; ``-`` is the standard input.  Each answer is one JSON object.
+
+    Without ``settings`` the gateway knows little about itself, and believes nobody.
+    """
+    own = Own() if settings is None else own_of(settings)
     for name in names:
         try:
             yield {"file": name, **_explained(_bytes(name, standard_input), own, context)}

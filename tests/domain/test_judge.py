@@ -8,9 +8,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from mailgateway.domain.judge import BounceOf, FromPerson, Refused, judge
 from mailgateway.ids import RouteId
 from mailgateway.mail.authenticity import Authentic, NeedsProof
-from mailgateway.mail.own import Authentication, Own, Proof
+from mailgateway.mail.own import Own
 from mailgateway.mail.sender import OneMailbox
 from mailgateway.mail.verdict import Verdict
+from mailgateway.settings import Authentication, SingleMailboxProof
 from tests.mail.mails import AGENT, EVIL, GOOD_RESULTS, OWN, PERSON, RECEIVED, SENT_ID, lay, reply
 from tests.mail.test_sender import REFUSED
 
@@ -91,11 +92,11 @@ class JudgeTests(SynchronousTestCase):
             OWN,
             allowed=[AGENT],
             authentication=Authentication.SINGLE_MAILBOX,
-            single_mailbox_proof=Proof.THREAD,
+            single_mailbox_proof=SingleMailboxProof.THREAD,
         )
         judged = judge(reply(frm=AGENT, top=[]), own)
         assert isinstance(judged, FromPerson)
-        self.assertEqual(judged.authenticity, NeedsProof(Proof.THREAD))
+        self.assertEqual(judged.authenticity, NeedsProof(SingleMailboxProof.THREAD))
 
     def test_a_bounce_names_our_mail(self) -> None:
         """As found in what was returned."""

@@ -26,8 +26,8 @@ from mailgateway.ids import (
     machine_digest,
 )
 from mailgateway.mail.inbound import Inbound, read
-from mailgateway.mail.own import Authentication, Proof
 from mailgateway.mail.verdict import Verdict
+from mailgateway.settings import Authentication, SingleMailboxProof
 from mailgateway.store import envelopes, machines, questions
 from mailgateway.store.fates import Fate
 from tests.flows.inbound import AGENT, INBOX, KEY, OWN, InboundTestCase, letter
@@ -247,7 +247,7 @@ class RefusedTests(InboundTestCase):
     def test_single_mailbox_needs_a_thread(self) -> None:
         """Where agent and person share a mailbox, a tag alone proves nothing; our Message-ID does."""
         self.own = evolve(
-            OWN, authentication=Authentication.SINGLE_MAILBOX, single_mailbox_proof=Proof.THREAD
+            OWN, authentication=Authentication.SINGLE_MAILBOX, single_mailbox_proof=SingleMailboxProof.THREAD
         )
         received = self.receive(
             self.reply("tag alone", replies_to="", results=""), self.reply("in the thread", results="")
@@ -258,7 +258,7 @@ class RefusedTests(InboundTestCase):
     def test_single_mailbox_never_trusts_an_unknown_thread(self) -> None:
         """An id that only looks like ours, and one whose time is over, prove nothing."""
         self.own = evolve(
-            OWN, authentication=Authentication.SINGLE_MAILBOX, single_mailbox_proof=Proof.THREAD
+            OWN, authentication=Authentication.SINGLE_MAILBOX, single_mailbox_proof=SingleMailboxProof.THREAD
         )
         mine = f"<mg.{self.sent.route_id}.0123456789abcdef.{machine_digest(IDENTITY.machine_id)}@example.org>"
         received = self.receive(self.reply("made up", replies_to=mine, results=""))

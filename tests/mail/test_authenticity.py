@@ -13,7 +13,8 @@ from mailgateway.mail.authenticity import (
     proved_by_thread,
 )
 from mailgateway.mail.inbound import Inbound, read
-from mailgateway.mail.own import Alignment, Authentication, Own, Proof
+from mailgateway.mail.own import Own
+from mailgateway.settings import Alignment, Authentication, SingleMailboxProof
 from tests.mail.mails import AGENT, AUTHSERV, EVIL, GOOD_RESULTS, OWN, RECEIVED, SENT_ID, lay, reply
 
 RESULTS = "Authentication-Results"
@@ -257,7 +258,7 @@ class SingleMailboxTests(SynchronousTestCase):
 
     def test_the_proof_is_asked_for(self) -> None:
         """Neither good nor bad results count there."""
-        for proof in Proof:
+        for proof in SingleMailboxProof:
             own = evolve(OWN, authentication=Authentication.SINGLE_MAILBOX, single_mailbox_proof=proof)
             self.assertEqual(authenticate(mail([HOP]), own), NeedsProof(proof))
             self.assertEqual(authenticate(mail([GOOD, HOP]), own), NeedsProof(proof))

@@ -10,9 +10,10 @@ from mailgateway.domain.routing import Claims, claims_of
 from mailgateway.ids import MessageId, RouteId
 from mailgateway.mail.decode import Field, Malformed
 from mailgateway.mail.inbound import Inbound, read
-from mailgateway.mail.own import Alignment, Authentication, Own
+from mailgateway.mail.own import Own
 from mailgateway.mail.signature import Coverage, Partial, coverage_of
 from mailgateway.mail.verdict import Verdict
+from mailgateway.settings import Alignment, Authentication
 from tests.mail.mails import AGENT, EVIL, GOOD_RESULTS, OWN, PERSON, RECEIVED, SENT_ID, lay, reply
 
 GMAIL = (

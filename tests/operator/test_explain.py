@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.cli.main import command
-from mailgateway.operator.explain import explain_files, own_of
+from mailgateway.operator.explain import explain_files
 from mailgateway.settings import parse
 from tests.test_settings import ENVIRON, tables
 
@@ -97,8 +97,7 @@ class ExplainTests(SynchronousTestCase):
         stamped = self.write("stamped.eml", stamp + REPLY)
         plain = self.write("plain.eml", REPLY)
         verdicts = [
-            line["sender"]["verdict"]
-            for line in explain_files([stamped, plain], own_of(found), None, io.BytesIO())
+            line["sender"]["verdict"] for line in explain_files([stamped, plain], found, None, io.BytesIO())
         ]
         self.assertEqual(verdicts, ["accept", "refuse"])
         wrong = self.write("wrong.toml", b"[daemon]\nprot = 1\n")
@@ -110,6 +109,6 @@ class ExplainTests(SynchronousTestCase):
     @given(st.binary(max_size=400) | st.binary(max_size=200).map(lambda tail: REPLY[:120] + tail))
     def test_any_bytes_give_one_line(self, data: bytes) -> None:
         """Whatever is read, the answer has all its fields and is JSON, and is no bug of ours."""
-        (line,) = explain_files(["-"], own_of(None), None, io.BytesIO(data))
+        (line,) = explain_files(["-"], None, None, io.BytesIO(data))
         self.assertTrue(set(json.loads(json.dumps(line))) >= FIELDS)
         self.assertNotIn("bug", line.get("message", ""))
