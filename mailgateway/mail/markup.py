@@ -236,7 +236,7 @@ class _Reader:
                 if closed.tag == tag:
                     break
         if tag == "p":
-            self._break(blank=False)
+            self._break()
 
     def _data(self, data: str) -> None:
         """Take text as it is seen: white space collapsed outside of ``<pre>``."""
@@ -278,9 +278,7 @@ class _Reader:
         if self._state.stack and self._state.stack[-1].tag == tag:
             self._end(tag)
 
-    def _break(self, *, blank: bool = False) -> None:
+    def _break(self) -> None:
         out = self._out
         if out and not out[-1].endswith("\n"):
-            out.append("\n")
-        if blank and out:
             out.append("\n")

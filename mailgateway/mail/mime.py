@@ -32,7 +32,7 @@ BOUNDARY_LIMIT = 256
 class Leaf:
     """One part that is not a multipart: what its header says, and where its body lies in the mail.
 
-    ``parent`` is the subtype of the multipart around it ('' for none), ``filename`` the raw name given.
+    ``filename`` is the raw name given.
     """
 
     content_type: str
@@ -40,8 +40,6 @@ class Leaf:
     disposition: str
     filename: str
     encoding: str
-    content_id: str
-    parent: str
     source: bytes = field(repr=False)
     start: int
     end: int
@@ -98,7 +96,6 @@ class _Walker:
 
     source: bytes
     out: Walked = Factory(Walked)
-    subtypes: list[str] = Factory(list)
     boundaries: list[bytes] = Factory(list)
     level_of: dict[bytes, int] = Factory(dict)
     """Boundary -> the outermost open multipart that has it."""
@@ -143,7 +140,6 @@ class _Walker:
             self.leaf_open = False
         while len(self.boundaries) > levels:
             boundary = self.boundaries.pop()
-            self.subtypes.pop()
             if self.level_of[boundary] == len(self.boundaries):
                 del self.level_of[boundary]
 
@@ -164,14 +160,12 @@ class _Walker:
             self.out.truncated = True
             return
         content_type, parameters = content_type_of(first(fields, "content-type"))
-        parent = self.subtypes[-1] if self.subtypes else ""
         if content_type.startswith("multipart/"):
             self.out.multiparts.append((content_type, parameters))
             boundary = parameters.get("boundary", "").encode("utf-8", "replace").rstrip(b" \t")
             if 0 < len(boundary) <= BOUNDARY_LIMIT:
                 self.level_of.setdefault(boundary, len(self.boundaries))
                 self.boundaries.append(boundary)
-                self.subtypes.append(content_type.partition("/")[2])
                 return
             content_type = "text/plain"
         disposition, extra = _value_and_parameters(first(fields, "content-disposition"))
@@ -183,8 +177,6 @@ class _Walker:
                 disposition=disposition,
                 filename=extra.get("filename", "") or parameters.get("name", ""),
                 encoding=first(fields, "content-transfer-encoding").decode("ascii", "replace"),
-                content_id=first(fields, "content-id").decode("ascii", "replace"),
-                parent=parent,
                 source=self.source,
                 start=body,
                 end=len(self.source),

@@ -4,7 +4,6 @@ A mark routes; it never authorizes.
 """
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 
 from attrs import field, frozen
@@ -92,8 +91,3 @@ def parse_own_message_id(text: str) -> OwnId | None:
     """What a Message-ID of the shape of ours says, whichever machine wrote it; else None."""
     found = _OWN_ID.fullmatch(text)
     return OwnId(RouteId(found[1]), found[3]) if found is not None else None
-
-
-def own_ids_in(texts: Iterable[str]) -> tuple[MessageId, ...]:
-    """Those of the Message-IDs that have the shape of ours."""
-    return tuple(MessageId(text) for text in texts if _OWN_ID.fullmatch(text) is not None)
