@@ -48,6 +48,8 @@ class ImapLine:
     _credential: Credential = field(repr=False)
     _mailbox: ImapMailbox | None = field(default=None, init=False)
     _fresh: bool = field(default=False, init=False)
+    _looked: bool = field(default=False, init=False)
+    """Whether there was a scan since SELECT, which tells the state of that moment."""
     _idle_refused: int = field(default=0, init=False)
     _news: Callable[[], None] | None = field(default=None, init=False)
     _lost: Callable[[PeerError], None] | None = field(default=None, init=False)
@@ -72,10 +74,14 @@ class ImapLine:
         self._mailbox = await select_folder(self.connection, self.logins.account.tag, self.folder)
 
     async def catch_up(self) -> None:
-        """Scan until nothing is new, and set the flags that are due."""
+        """Scan until nothing is new, and set the flags that are due.
+
+        A server that told of nothing is asked: some push nothing in IDLE, or show a mail in no other way.
+        """
         await self.connection.done()
-        if not self.idles:
+        if self._looked and not self._selected.unscanned:
             await self.connection.noop()
+        self._looked = True
         while True:
             self._fresh = False
             self.scanned(await self.scanner.scan(self._selected, self.fence()))

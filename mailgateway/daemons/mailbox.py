@@ -5,6 +5,7 @@ from datetime import date
 
 from attrs import define, field
 
+from mailgateway.errors import ProtocolViolation
 from mailgateway.flows.ports import FetchedMail, Mailbox
 from mailgateway.ids import AccountName
 from mailgateway.mail.inbound import SCAN_FIELDS
@@ -85,9 +86,14 @@ class ImapMailbox:
                 await self._fetch_by_itself(uid, on_mail)
 
     async def _fetch_by_itself(self, uid: int, on_mail: Callable[[FetchedMail], None]) -> None:
-        """A mail of which the server said something that cannot be read: its own text must tell."""
+        """A mail of which the server said something that cannot be read: its own text must tell.
+
+        ``ProtocolViolation`` when the mail is there and has no text: it must not be passed over.
+        """
         self.uid_next = max(self.uid_next, uid + 1)
         text = await self.connection.fetch_message(uid, PLAIN_TEXT)
+        if text is None and await self.connection.search_uid([uid]):
+            raise ProtocolViolation(f"the server gives neither header fields nor text of UID {uid}")
         if text is not None:
             header, _, _ = text.partition(b"\r\n\r\n")
             whole = text if len(text) < PLAIN_TEXT else None

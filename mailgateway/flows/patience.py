@@ -8,7 +8,7 @@ Kept in memory: a restart begins with fresh patience.
 
 from attrs import define, field
 
-from mailgateway.errors import PeerError, Unreachable
+from mailgateway.errors import CommandRefused, LoginUnavailable, PeerError, Throttled, Unreachable
 
 WINDOW = 500
 """UIDs whose header fields are asked for in one command."""
@@ -20,7 +20,13 @@ PATIENCE = 3
 """How often one mail alone may fail before it is given up."""
 
 LOST_WEIGHT = 0.3
-"""A connection that was lost says less than an answer that makes no sense: it may have been the network."""
+"""A lost connection, or a refusal for now, says less than an answer that makes no sense.
+
+It may have been the network, or the server's disk; but some servers treat a poisoned mail like that for ever.
+"""
+
+_FOR_NOW = frozenset({"TEMPFAIL", "UNAVAILABLE", "INUSE", "SERVERBUG", "OVERQUOTA"})
+"""Response codes (RFC 5530) of a server that may give later what it refuses now."""
 
 Place = tuple[int, int]
 """UIDVALIDITY and UID."""
@@ -37,7 +43,7 @@ class Patience:
     """The guilty mail has at most this UID."""
     _alone: Place = (0, 0)
     """The cursor under the mail that failed alone."""
-    _times: int = 0
+    _times: float = 0.0
 
     def width(self, cursor: Place) -> int:
         """How many UIDs to ask for above this cursor; 0: the next one is to be given up."""
@@ -47,11 +53,14 @@ class Patience:
             return 0
         return NARROWER[self._level]
 
-    def stumbled(self, cursor: Place, last: int) -> None:
+    def stumbled(self, cursor: Place, last: int, error: PeerError) -> None:
         """Asking for header fields above this cursor, up to UID ``last``, has failed."""
+        weight = _weight(error)
+        if not weight:
+            return
         width = self.width(cursor)
         if width == 1:
-            self._times = self._times + 1 if cursor == self._alone else 1
+            self._times = self._times + weight if cursor == self._alone else weight
             self._alone = cursor
             return
         self._level = 1 if width == WINDOW else self._level + 1
@@ -59,7 +68,7 @@ class Patience:
 
     def text_failed(self, mail: Place, error: PeerError | None = None) -> bool:
         """A text did not come; whether the mail is to be given up now."""
-        weight = LOST_WEIGHT if isinstance(error, Unreachable) else 1.0
+        weight = 1.0 if error is None else _weight(error)
         self._texts[mail] = self._texts.get(mail, 0.0) + weight
         return self.is_over(mail)
 
@@ -70,3 +79,16 @@ class Patience:
     def forget(self, mail: Place) -> None:
         """The mail was dealt with."""
         self._texts.pop(mail, None)
+
+
+def _weight(error: PeerError) -> float:
+    """How much a failure speaks against the mail that was asked for."""
+    match error:
+        case Throttled() | LoginUnavailable():
+            return 0.0  # every mail would have met with it
+        case Unreachable():
+            return LOST_WEIGHT
+        case CommandRefused(code=code) if code in _FOR_NOW:
+            return LOST_WEIGHT
+        case _:
+            return 1.0

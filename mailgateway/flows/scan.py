@@ -145,8 +145,8 @@ class Scanner:
             last = None if all_at_once else min(cursor + width, newest)
             try:
                 cursor = await self._window(mailbox, fence, cursor + 1, last, tally)
-            except PeerError:
-                self._patience.stumbled(place, newest if last is None else last)
+            except PeerError as error:
+                self._patience.stumbled(place, newest if last is None else last, error)
                 raise
         return cursor
 

@@ -62,10 +62,15 @@ class HeaderCollector:
             self.unreadable.append(event)
 
     def finish(self) -> tuple[Unreadable, ...]:
-        """The answer is complete: hand on what lacks only facts; what could not be read, to be reported."""
+        """The answer is complete: hand on what lacks only facts; what could not be read, to be reported.
+
+        A message that was named without its header fields is there, and is reported too.
+        """
         for uid, fetched in self._incomplete.items():
             if fetched.header is not None:
                 self._deliver(uid, fetched, fetched.header)
+            else:
+                self.unreadable.append(Unreadable(b"FETCH", uid, "it came without its header fields"))
         self._incomplete.clear()
         return tuple(self.unreadable)
 

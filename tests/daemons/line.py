@@ -96,6 +96,11 @@ class LineTestCase(OutboundTestCase):
         self.server.say(b"TAG OK idle is over")
         return running
 
+    def asked(self, *news: bytes) -> None:
+        """The server has told of nothing and is asked."""
+        self.server.expect(b"NOOP")
+        self.server.say(*news, b"TAG OK")
+
     def give(self, uid: int, raw: bytes) -> None:
         """Answer a FETCH of header fields with one mail, whole."""
         header = raw.split(b"\r\n\r\n", 1)[0] + b"\r\n\r\n"

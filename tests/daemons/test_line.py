@@ -49,6 +49,7 @@ class PrepareTests(LineTestCase):
         self.successResultOf(running)
         self.server.silent()
         running = self.run_line(self.line.catch_up())
+        self.asked()
         self.server.expect(b"UID FETCH 42:*")
         self.server.say(b"TAG OK")
         self.successResultOf(running)
@@ -115,7 +116,29 @@ class NewsTests(LineTestCase):
         self.server.say(b"TAG OK that was long enough")
         self.assertEqual(self.news, ["news"])
         running = self.run_line(self.line.catch_up())
-        self.server.silent()  # an empty mailbox is not asked
+        self.asked()
+        self.server.silent()  # an empty mailbox has nothing to fetch
+        self.successResultOf(running)
+
+    def test_mail_that_was_never_announced_is_found_all_the_same(self) -> None:
+        """A server that pushes nothing is asked at each renewal, in an empty mailbox too."""
+        self.resting()
+        running = self.leave_idle()
+        self.asked(b"* 1 EXISTS")
+        self.server.expect(b"UID FETCH 1:*")
+        self.give(1, self.reply())
+        self.server.say(b"TAG OK")
+        self.successResultOf(running)
+        self.assertEqual(len(self.pending()), 1)
+
+    def test_a_server_that_told_of_news_is_not_asked(self) -> None:
+        """A round trip less between the news and the mail."""
+        self.resting()
+        self.server.say(b"* 1 EXISTS")
+        running = self.leave_idle()
+        self.server.expect(b"UID FETCH 1:*")
+        self.give(1, STRANGER)
+        self.server.say(b"TAG OK")
         self.successResultOf(running)
 
     def test_a_server_that_refuses_to_idle_twice_is_polled(self) -> None:

@@ -2,7 +2,7 @@ r"""Mails on an IMAP line: odd ones, large ones, lost ones; and the flags of tho
 
 from twisted.internet.defer import Deferred
 
-from mailgateway.errors import PeerError, StoreUnavailable
+from mailgateway.errors import PeerError, ProtocolViolation, StoreUnavailable
 from mailgateway.flows import deliver
 from mailgateway.flows.deliver import Claimant, Target
 from tests.daemons.line import LineTestCase
@@ -24,6 +24,36 @@ class TextTests(LineTestCase):
         self.server.raw(b"* 1 FETCH (UID 1 BODY[]<0> {%d}\r\n" % len(raw) + raw + b")\r\n")
         self.server.say(b"TAG OK")
         self.successResultOf(running)
+        self.assertEqual(len(self.pending()), 1)
+
+    def test_a_mail_that_is_named_without_its_header_is_fetched_by_itself(self) -> None:
+        """OK says nothing: a mail of which only the size came is there, and must not be passed over."""
+        self.resting()
+        self.server.say(b"* 1 EXISTS")
+        running = self.leave_idle()
+        self.server.expect(b"UID FETCH 1:* ")
+        self.server.say(b"* 1 FETCH (UID 1 RFC822.SIZE 900)", b"TAG OK")
+        self.server.expect(b"UID FETCH 1 ", b"BODY.PEEK[]<0.")
+        self.give(1, self.reply())
+        self.server.say(b"TAG OK")
+        self.successResultOf(running)
+        self.assertEqual(len(self.pending()), 1)
+
+    def test_a_mail_without_header_and_text_stops_the_scan(self) -> None:
+        """As long as it is there; the cursor stays in front of it."""
+        self.resting()
+        self.server.say(b"* 1 EXISTS")
+        running = self.leave_idle()
+        self.server.expect(b"UID FETCH 1:* ")
+        self.server.say(b"* 1 FETCH (UID 1 FLAGS ())", b"TAG OK")
+        self.server.expect(b"UID FETCH 1 ")
+        self.server.say(b"TAG OK")
+        self.server.expect(b"UID SEARCH UID 1")
+        self.server.say(b"* SEARCH 1", b"TAG OK")
+        self.failureResultOf(running, ProtocolViolation)
+        self.begin()
+        self.prepare(uid_next=2, exists=1)
+        self.read_again()
         self.assertEqual(len(self.pending()), 1)
 
     def test_a_large_mail_is_fetched_after_its_header(self) -> None:
@@ -72,12 +102,14 @@ class TextTests(LineTestCase):
         self.gateway.database.failures.append(StoreUnavailable("disk full"))
         self.server.say(b"TAG OK")
         self.failureResultOf(running, StoreUnavailable)
-        self.read_again()
+        self.read_again(same_connection=True)
         self.assertEqual(len(self.pending()), 1)
 
-    def read_again(self) -> None:
+    def read_again(self, *, same_connection: bool = False) -> None:
         """Another scan, from the same place; what was announced once is no news to it."""
         running = self.run_line(self.line.catch_up())
+        if same_connection:
+            self.asked()
         self.server.expect(b"UID FETCH 1:*")
         self.give(1, self.reply())
         self.server.say(b"TAG OK")
@@ -110,6 +142,7 @@ class FlagTests(LineTestCase):
     def look(self) -> "Deferred[None]":
         """Catch up, with nothing new there."""
         running = self.leave_idle()
+        self.asked()
         self.server.expect(b"UID FETCH 2:*")
         self.server.say(b"TAG OK")
         return running

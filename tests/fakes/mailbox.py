@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 
 from attrs import define, field
 
-from mailgateway.errors import ProtocolViolation, Unreachable
+from mailgateway.errors import PeerError, ProtocolViolation, Unreachable
 from mailgateway.flows.ports import FetchedMail, Mailbox
 from mailgateway.ids import AccountName
 
@@ -18,7 +18,7 @@ class FakeMailbox:
 
     ``withheld`` are UIDs whose text is not given though the mail is there; ``vanishing`` are expunged by
     another client when their text is asked for; ``lost_after`` ends the connection after so many headers;
-    ``poisoned_headers`` and ``poisoned_texts`` are UIDs for which it answers nonsense.
+    ``poisoned_headers`` and ``poisoned_texts`` are UIDs for which it answers with ``poison``.
     """
 
     account: AccountName = field(default=AccountName("main"))
@@ -32,6 +32,9 @@ class FakeMailbox:
     lost_after: int | None = None
     poisoned_headers: set[int] = field(factory=set)
     poisoned_texts: set[int] = field(factory=set)
+    poison: PeerError = field(factory=lambda: ProtocolViolation("nonsense"))
+    outage: PeerError | None = None
+    """What every command is answered with, while it lasts."""
     next_uid: int = 1
     unscanned: int = 0
     fetches: list[tuple[int, int | None, int]] = field(factory=list)
@@ -67,6 +70,8 @@ class FakeMailbox:
     ) -> None:
         """Hand over header fields."""
         self.fetches.append((first, last, small))
+        if self.outage is not None:
+            raise self.outage
         if last is None:
             self.unscanned = 0
         given = 0
@@ -77,7 +82,7 @@ class FakeMailbox:
                 raise Unreachable("the connection was lost")
             given += 1
             if uid in self.poisoned_headers:
-                raise ProtocolViolation("nonsense")
+                raise self.poison
             raw = self.mails[uid]
             header = raw.split(b"\r\n\r\n", 1)[0] + b"\r\n\r\n"
             whole = raw if len(raw) <= small and uid not in self.withheld else None
@@ -86,8 +91,10 @@ class FakeMailbox:
     async def fetch_raw(self, uid: int, limit: int) -> bytes | None:
         """The text, unless it is withheld."""
         self.texts.append(uid)
+        if self.outage is not None:
+            raise self.outage
         if uid in self.poisoned_texts:
-            raise ProtocolViolation("nonsense")
+            raise self.poison
         if uid in self.vanishing:
             self.mails.pop(uid, None)
         raw = self.mails.get(uid)

@@ -10,7 +10,14 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
 from mailgateway.domain.envelope import Envelope
-from mailgateway.errors import Fault, ProtocolViolation, Unreachable
+from mailgateway.errors import (
+    CommandRefused,
+    Fault,
+    LoginUnavailable,
+    PeerError,
+    Throttled,
+    Unreachable,
+)
 from mailgateway.flows import deliver, folders
 from mailgateway.flows.deliver import Claimant, Target
 from mailgateway.flows.patience import NARROWER, PATIENCE, WINDOW
@@ -242,13 +249,14 @@ class PoisonTests(ScanTestCase):
 
     def reconnect_until_whole(self, most: int) -> int:
         """Scan on fresh connections until a scan comes to its end; how many broke."""
+        poison = type(self.mailbox.poison)
         for broken in range(most):
             self.mailbox = evolve(self.mailbox)
             scanning = Deferred.fromCoroutine(self.scanner.scan(self.mailbox, None))
             if isinstance(scanning.result, Scanned):
                 self.successResultOf(scanning)
                 return broken
-            self.failureResultOf(scanning, ProtocolViolation)
+            self.failureResultOf(scanning, poison)
         raise self.failureException(f"still broken after {most} connections")
 
     def test_header_fields_that_break_the_connection(self) -> None:
@@ -263,6 +271,50 @@ class PoisonTests(ScanTestCase):
         self.assertEqual(self.reconnect_until_whole(PATIENCE + 1), PATIENCE)
         self.assertEqual(self.words(), ["before it", "behind it"])
         self.assertEqual(self.mailbox.texts.count(self.poison), PATIENCE)
+
+    def test_a_mail_that_is_always_refused_for_now_or_closes_the_connection(self) -> None:
+        """It is given up late, and alone."""
+        for poison in (CommandRefused("NO", code="SERVERBUG"), Unreachable("closed")):
+            self.setUp()
+            self.mailbox.poisoned_headers = {self.poison}
+            self.mailbox.poison = poison
+            self.assertGreater(self.reconnect_until_whole(20), 10)
+            self.assertEqual(self.words(), ["before it", "behind it"])
+
+
+class OutageTests(ScanTestCase):
+    """A server that gives nothing for a while, whichever mail is asked for."""
+
+    def endure(self, outage: PeerError, times: int) -> None:
+        """Scan in vain so many times, then once more when it is over."""
+        self.scan()
+        self.answer("one")
+        self.answer("two")
+        self.mailbox.outage = outage
+        for _ in range(times):
+            self.mailbox = evolve(self.mailbox)
+            self.failureResultOf(Deferred.fromCoroutine(self.scanner.scan(self.mailbox, None)), type(outage))
+        self.mailbox.outage = None
+        self.scan()
+        self.assertEqual(self.words(), ["one", "two"])
+
+    def test_throttling_speaks_against_no_mail(self) -> None:
+        """However long it lasts."""
+        self.endure(Throttled("BAD Request is throttled", retry_after=92.4), 100)
+
+    def test_a_dead_session_speaks_against_no_mail(self) -> None:
+        """Nor does a server that has lost its store."""
+        self.endure(LoginUnavailable("BAD User is authenticated but not connected"), 100)
+
+    def test_a_refusal_for_now_is_endured_for_long(self) -> None:
+        """Some servers use these codes for a poisoned mail, so it is not endured for ever."""
+        for code in ("TEMPFAIL", "UNAVAILABLE", "INUSE", "SERVERBUG", "OVERQUOTA"):
+            self.setUp()
+            self.endure(CommandRefused("NO", code=code), 10)
+
+    def test_lost_connections_are_endured_for_long(self) -> None:
+        """A network that fails in each scan for ten minutes takes no mail away."""
+        self.endure(Unreachable("reset"), 10)
 
 
 class DefectTests(ScanTestCase):

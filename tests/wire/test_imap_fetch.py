@@ -86,6 +86,12 @@ class CollectorTests(SynchronousTestCase):
             ],
         )
 
+    def test_named_without_header_fields(self) -> None:
+        """A message whose header fields did not come is reported: it is there."""
+        collector = HeaderCollector(1, 9, 0, lambda _: None)
+        collector.take(Fetched(2, size=5))
+        self.assertEqual([each.uid for each in collector.finish()], [2])
+
     def test_bounds(self) -> None:
         """A server that begins messages without end is stopped."""
         collector = HeaderCollector(1, None, 0, lambda _: None)
