@@ -223,9 +223,10 @@ class Service:
             if cursor is not None:
                 cursors.move(tx, AccountName("main"), "INBOX", Cursor(7, cursor))
 
+            for work in works:
+                work(tx, machine)
+
         transact(engine, rows)
-        for work in works:
-            transact(engine, lambda tx, work=work: work(tx, machine))
         engine.dispose()
         return machine
 

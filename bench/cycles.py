@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from _replay import ReplayServer
-from _world import ROBIN, SESSION, Service, cpu_seconds, folder, free_port, median, now, row
+from _world import ROBIN, SESSION, Service, cpu_seconds, folder, median, now, row
 
+from mailgateway.demo.service import free_port
 from mailgateway.domain.envelope import Envelope, EnvelopeKind, Source, Trust
 from mailgateway.ids import AccountName, MachineId, envelope_id_of_mail
 from mailgateway.store import envelopes
@@ -81,11 +82,11 @@ def drive(port: int, request: Callable[[str, str], bytes], ids: Iterator[str]) -
 
     began = time.perf_counter()
     for _ in range(CONNECTIONS):
-        peer = socket.create_connection(("127.0.0.1", port))
-        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        selector.register(peer, selectors.EVENT_READ)
-        received[peer] = b""
-        begin(peer)
+        client = socket.create_connection(("127.0.0.1", port))
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        selector.register(client, selectors.EVENT_READ)
+        received[client] = b""
+        begin(client)
     while selector.get_map():
         for key, _ in selector.select(10):
             peer: Any = key.fileobj

@@ -18,12 +18,13 @@ from _world import (
     Service,
     cpu_seconds,
     folder,
-    free_port,
     median,
     resident_mb,
     row,
     switches,
 )
+
+from mailgateway.demo.service import free_port
 
 STARTS = 5
 IDLE_SECONDS = 10.0
