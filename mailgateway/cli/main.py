@@ -15,6 +15,8 @@ import mailgateway
 
 VERBS = {
     "demo": ("demo", "Show the main job on an embedded mailbox, in seconds."),
+    "ensure": ("life", "Start the service if it does not run."),
+    "restart": ("life", "Stop the service and start it again."),
     "status": ("status", "Say what the service does, and what it waits for."),
     "on": ("mode", "Switch the gateway on for this machine."),
     "off": ("mode", "Switch the gateway off for this machine."),

@@ -59,7 +59,7 @@ def reporting(*, as_json: bool) -> Iterator[None]:
     except WrongService as error:
         fail(Exit.UNREACHABLE, "wrong_service", _sentence(error), as_json=as_json)
     except ServiceUnreachable as error:
-        hint = "Start mailgateway with `systemctl --user start mailgateway`, or `twistd -n mailgateway`."
+        hint = "Start mailgateway with `mailgateway ensure`, or `systemctl --user start mailgateway`."
         fail(Exit.UNREACHABLE, "unreachable", f"{_sentence(error)} {hint}", as_json=as_json)
     except ApiRefused as error:
         fail(Exit.FAILED, error.code, error.message, as_json=as_json, more=error.details)

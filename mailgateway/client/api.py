@@ -77,6 +77,15 @@ class Client:
         """Make sure that the service is the one that knows our key."""
         self._open()
 
+    def proved_health(self) -> Health:
+        """What the service of our key says about itself, of whatever version of the API it is."""
+        connection = connect(self.base)
+        try:
+            key = read_key(self.key_path, own=self._prove)
+            return cast("Health", demand_proof(connection, self.base, key, seconds=self.timeout))
+        finally:
+            connection.close()
+
     def reload(self) -> Reloaded:
         """Let the service read its settings again."""
         return cast("Reloaded", self._call("POST", "/reload", seconds=30))
@@ -86,8 +95,8 @@ class Client:
         return self._call("POST", "/prime", seconds=30)
 
     def shutdown(self) -> None:
-        """Let the service stop."""
-        self._call("POST", "/shutdown")
+        """Let the service stop, of whatever version of the API it is."""
+        self._request("POST", "/shutdown", None, any_version=True)
         self.close()
 
     def metrics(self) -> str:
@@ -204,7 +213,7 @@ class Client:
     def events(self, session: str | None = None, last_event_id: str | None = None) -> Iterator[Event]:
         """The stream of events, until the service ends it or is silent for a minute."""
         connection = self._open()
-        headers = {"Accept": "text/event-stream", **self._headers()}
+        headers = {"Accept": "text/event-stream", **VERSION_HEADER, **self._authorization()}
         if last_event_id is not None:
             headers["Last-Event-ID"] = last_event_id
         self._connection = None  # the stream has this connection for itself
@@ -227,18 +236,20 @@ class Client:
         *,
         headers: dict[str, str] | None = None,
         seconds: float | None = None,
+        any_version: bool = False,
     ) -> Answer:
         """Ask, and ask a read once more when the connection was an old one that has died."""
         reused = self._connection is not None
+        headers = (headers or {}) | ({} if any_version else VERSION_HEADER)
         try:
-            answer = self._attempt(method, path, data, headers or {}, seconds or self.timeout)
+            answer = self._attempt(method, path, data, headers, seconds or self.timeout)
         except WrongService:
             raise
         except ServiceUnreachable:
             self.close()
             if not reused or method != "GET":
                 raise
-            answer = self._attempt(method, path, data, headers or {}, seconds or self.timeout)
+            answer = self._attempt(method, path, data, headers, seconds or self.timeout)
         if answer.status >= 400:
             raise refusal_of(answer)
         return answer
@@ -247,13 +258,13 @@ class Client:
         self, method: str, path: str, data: bytes | None, headers: dict[str, str], seconds: float
     ) -> Answer:
         connection = self._open()
-        sent = headers | self._headers()
+        sent = headers | self._authorization()
         answer = exchange(connection, method, path, headers=sent, body=data, seconds=seconds)
         self._used = time.monotonic()
         return answer
 
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._key}", **VERSION_HEADER}
+    def _authorization(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._key}"}
 
     def _open(self) -> HTTPConnection:
         """Find a connection whose other end has proved itself."""

@@ -149,11 +149,17 @@ def proof_of(key: str, challenge: str) -> str:
     return hmac.new(key.encode(), PROOF_PREFIX + challenge.encode(), hashlib.sha256).hexdigest()
 
 
-def demand_proof(connection: http.client.HTTPConnection, base: Base, key: str, *, seconds: float) -> None:
-    """Let the other side prove that it knows the key, or raise ``WrongService``."""
+def demand_proof(
+    connection: http.client.HTTPConnection, base: Base, key: str, *, seconds: float
+) -> dict[str, Any]:
+    """Let the other side prove that it knows the key, or raise ``WrongService``; the health it answered with.
+
+    Names no version of the API: a service of any version answers.
+    """
     challenge = os.urandom(16).hex()
     answer = exchange(connection, "GET", f"/health?challenge={challenge}", headers={}, seconds=seconds)
-    shown = json_of(answer).get("proof")
+    health = json_of(answer)
+    shown = health.get("proof")
     if not isinstance(shown, str) or not hmac.compare_digest(
         shown.encode(), proof_of(key, challenge).encode()
     ):
@@ -162,3 +168,4 @@ def demand_proof(connection: http.client.HTTPConnection, base: Base, key: str, *
             f"what answers at {base} does not prove to be the mailgateway of these settings; "
             "the key was not sent there"
         )
+    return health
