@@ -1,5 +1,6 @@
-"""A small IMAP server that answers by itself: one empty folder, for tests of what drives the connection."""
+"""A small IMAP server that answers by itself: one folder, for tests of what drives the connection."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from attrs import define, field
@@ -16,6 +17,10 @@ class Habits:
     login: bytes = b"OK [CAPABILITY " + CAPABILITIES + b"] welcome"
     hangs_at: str = ""
     """A command that is never answered."""
+    answers: dict[str, Iterator[bytes]] = field(factory=dict)
+    """What the next commands of a name are answered with, instead of what is usual."""
+    mails: list[bytes] = field(factory=list)
+    """Headers of the mails that are there, with UIDs from 1."""
     verbs: list[str] = field(factory=list)
 
     def server(self) -> "SmallImap":
@@ -44,12 +49,17 @@ class SmallImap(LineReceiver):
     def lineReceived(self, line: bytes) -> None:
         """Answer one command."""
         if line == b"DONE":
-            self._end(self._idle, b"OK idle is over")
+            if self.habits.hangs_at != "DONE":
+                self._end(self._idle, b"OK idle is over")
             return
         tag, verb, *_ = line.split(b" ")
         name = verb.decode()
         self.habits.verbs.append(name)
         if name == self.habits.hangs_at:
+            return
+        answer = next(self.habits.answers.get(name, iter(())), b"")
+        if answer:
+            self._end(tag, answer)
             return
         if name == "IDLE":
             self._idle = tag
@@ -57,14 +67,40 @@ class SmallImap(LineReceiver):
         elif name == "AUTHENTICATE":
             self._end(tag, self.habits.login)
         elif name == "SELECT":
-            self.sendLine(b"* 0 EXISTS\r\n* OK [UIDVALIDITY 7] ok\r\n* OK [UIDNEXT 1] ok")
+            count = len(self.habits.mails)
+            self.sendLine(
+                b"* %d EXISTS\r\n* OK [UIDVALIDITY 7] ok\r\n* OK [UIDNEXT %d] ok" % (count, count + 1)
+            )
             self._end(tag, b"OK [READ-WRITE] selected")
+        elif name == "UID":
+            self._fetch(line)
+            self._end(tag, b"OK")
+        elif name == "NOOP":
+            self.sendLine(b"* %d EXISTS" % len(self.habits.mails))
+            self._end(tag, b"OK")
         elif name == "LOGOUT":
             self.sendLine(b"* BYE")
             self._end(tag, b"OK")
             self.transport.loseConnection()
         else:
             self._end(tag, b"OK")
+
+    def _fetch(self, line: bytes) -> None:
+        first = int(line.split(b" ")[3].split(b":")[0])
+        for uid, header in enumerate(self.habits.mails, 1):
+            if uid >= first:
+                self.sendLine(
+                    b"* %d FETCH (UID %d RFC822.SIZE %d BODY[HEADER.FIELDS (FROM)] {%d}\r\n%s)"
+                    % (uid, uid, len(header), len(header), header)
+                )
+
+    def say(self, line: bytes) -> None:
+        """Say something unasked."""
+        self.sendLine(line)
+
+    def hang_up(self) -> None:
+        """Close the connection."""
+        self.transport.loseConnection()
 
     def _end(self, tag: bytes, words: bytes) -> None:
         self.sendLine(tag + b" " + words)
