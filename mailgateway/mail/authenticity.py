@@ -87,15 +87,6 @@ def authenticate(inbound: Inbound, own: Own) -> Authenticity:
             assert_never(own.authentication)
 
 
-def proved_by_thread(inbound: Inbound, sent: Sequence[str]) -> bool:
-    """Whether In-Reply-To or References names a Message-ID out of ``sent``, those that we really sent.
-
-    The proof ``thread`` of a single mailbox; a tag in the subject proves nothing.
-    """
-    known = frozenset(sent)
-    return any(each in known for each in (*inbound.in_reply_to, *inbound.references))
-
-
 def _by_results(inbound: Inbound, domain: str, own: Own) -> Authenticity:
     for name in _SINGULAR:
         if inbound.count(name) > 1:

@@ -10,12 +10,11 @@ from mailgateway.mail.authenticity import (
     NeedsProof,
     Unauthenticated,
     authenticate,
-    proved_by_thread,
 )
 from mailgateway.mail.inbound import Inbound, read
 from mailgateway.mail.own import Own
 from mailgateway.settings import Alignment, Authentication, SingleMailboxProof
-from tests.mail.mails import AGENT, AUTHSERV, EVIL, GOOD_RESULTS, OWN, RECEIVED, SENT_ID, lay, reply
+from tests.mail.mails import AGENT, AUTHSERV, EVIL, GOOD_RESULTS, OWN, RECEIVED, reply
 
 RESULTS = "Authentication-Results"
 DMARC = "dmarc=pass header.from=example.org"
@@ -262,11 +261,3 @@ class SingleMailboxTests(SynchronousTestCase):
             own = evolve(OWN, authentication=Authentication.SINGLE_MAILBOX, single_mailbox_proof=proof)
             self.assertEqual(authenticate(mail([HOP]), own), NeedsProof(proof))
             self.assertEqual(authenticate(mail([GOOD, HOP]), own), NeedsProof(proof))
-
-    def test_a_thread_is_proved_by_a_message_that_was_sent(self) -> None:
-        """The tag in the subject alone proves nothing."""
-        self.assertTrue(proved_by_thread(mail([HOP]), [SENT_ID]))
-        self.assertFalse(proved_by_thread(mail([HOP]), []))
-        lone = read(lay([("From", AGENT), ("Subject", "[mg:f913c9] x")]))
-        assert isinstance(lone, Inbound)
-        self.assertFalse(proved_by_thread(lone, [SENT_ID]))
