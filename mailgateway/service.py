@@ -8,6 +8,8 @@ Stop: nobody new is let in, whoever waits is let go, mail servers are told goodb
 it within ten seconds.
 """
 
+import gc
+import linecache
 import os
 import resource
 import signal
@@ -92,6 +94,7 @@ def make_service(options: Options) -> IService:
     from twisted.internet import reactor  # noqa: PLC0415 (importing this module must not choose the reactor)
 
     _raise_file_limit()
+    _forget_imports()
     settings = options.settings
     state_dir = settings.daemon.state_dir
     try:
@@ -129,6 +132,15 @@ def _raise_file_limit() -> None:
     """Allow as many open files as we may have: every waiting client is one, and the usual bound is 1,024."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _forget_imports() -> None:
+    """Let the running service have the memory that only importing needed.
+
+    attrs keeps the source of every method that it wrote where tracebacks would look for it: a megabyte.
+    """
+    linecache.clearcache()
+    gc.collect()
 
 
 def _database_of(settings: Settings) -> str | Path:
