@@ -20,7 +20,7 @@ from mailgateway.domain.reconnect import FailureClass
 from mailgateway.errors import StoreError
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.ports import AccountStatus, Database, ScanSummary
-from mailgateway.flows.scan import Rules, Scanned
+from mailgateway.flows.scan import Scanned, ScanRules
 from mailgateway.ids import AccountName
 from mailgateway.settings import Account
 
@@ -50,7 +50,7 @@ class AccountService(MultiService):
     reactor: Any
     database: Database
     bell: Bell
-    rules: Rules
+    rules: ScanRules
     account: Account
     key: str = field(repr=False)
     scan_interval_seconds: float
@@ -103,7 +103,7 @@ class AccountService(MultiService):
             self._watchers.append(watcher)
             self._adopt(watcher)
         if self.sends:
-            identity, host = self.rules.identity, socket.gethostname()
+            identity, host = self.rules.filing.identity, socket.gethostname()
             self._adopt(Sender(self.reactor, self.database, self.bell, identity, logins, host))
 
     async def _remember(self, health: DoorHealth) -> None:

@@ -6,7 +6,8 @@ Flows know no settings: they are handed values, and here these are made.  Nothin
 from datetime import timedelta
 
 from mailgateway.domain.identity import Identity
-from mailgateway.flows.scan import Rules
+from mailgateway.flows.scan import ScanRules
+from mailgateway.flows.sort import FilingRules
 from mailgateway.flows.submit import Sender as SendingAs
 from mailgateway.mail.own import own_of
 from mailgateway.settings import Settings
@@ -27,12 +28,7 @@ def sending_as(settings: Settings) -> SendingAs:
     )
 
 
-def rules_of(settings: Settings, token_key: str, identity: Identity) -> Rules:
+def rules_of(settings: Settings, token_key: str, identity: Identity) -> ScanRules:
     """What a scan goes by; ``token_key`` is what tokens were signed with."""
-    return Rules(
-        identity=identity,
-        own=own_of(settings),
-        route_ttl=timedelta(hours=settings.security.route_ttl_hours),
-        token_key=token_key,
-        header_threading=settings.security.header_threading,
-    )
+    filing = FilingRules(identity, own_of(settings), token_key, settings.security.header_threading)
+    return ScanRules(filing, timedelta(hours=settings.security.route_ttl_hours))

@@ -29,7 +29,7 @@ from mailgateway.flows import flag, leases
 from mailgateway.flows.bell import Bell, EventKind, Numbered
 from mailgateway.flows.leases import Lease
 from mailgateway.flows.ports import Database
-from mailgateway.flows.scan import Rules, Scanned, Scanner
+from mailgateway.flows.scan import Scanned, Scanner, ScanRules
 from mailgateway.protocols.imap import ImapConnection
 from mailgateway.wire.sasl import Credential
 
@@ -61,7 +61,7 @@ class Watcher(Service):
     reactor: Any
     database: Database
     bell: Bell
-    rules: Rules
+    rules: ScanRules
     logins: Logins
     folder: str
     health: DoorHealth
@@ -153,12 +153,12 @@ class Watcher(Service):
 
     async def _hold_lease(self) -> None:
         """Watch while the folder's lease is ours."""
-        resource = f"folder:{self.logins.account.tag}/{self.folder}"
+        resource = leases.folder_resource(self.logins.account.tag, self.folder)
         while self.running:
             try:
                 if self._lease is None:
                     self._lease = await leases.acquire(
-                        self.database, resource, self.rules.identity.machine_id
+                        self.database, resource, self.rules.filing.identity.machine_id
                     )
                 else:
                     self._lease = await leases.renew(self.database, self._lease)

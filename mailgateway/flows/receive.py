@@ -17,16 +17,14 @@ from attrs import Factory, define, evolve, field, frozen
 
 from mailgateway.domain.choice import parse_choice
 from mailgateway.domain.envelope import Envelope, Source
-from mailgateway.domain.identity import Identity
 from mailgateway.domain.judge import Judged
 from mailgateway.domain.question import Answered
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.folders import advance, renumbering, space
 from mailgateway.flows.leases import check_folder
 from mailgateway.flows.resolve import resolve
-from mailgateway.flows.sort import Deliver, Mail, Rules, Turned, sender_and_subject, sort
+from mailgateway.flows.sort import Deliver, FilingRules, Mail, Turned, sender_and_subject, sort
 from mailgateway.ids import AccountName, EnvelopeId, RouteId, SessionId, envelope_id_of_mail
-from mailgateway.mail.own import Own
 from mailgateway.mail.verdict import Verdict
 from mailgateway.store import attachments, cursors, envelopes, fates, flagging, outbox, questions, sources
 from mailgateway.store.cursors import Cursor
@@ -101,21 +99,14 @@ class Received:
 async def receive(
     database: Database,
     bell: Bell,
-    identity: Identity,
+    rules: FilingRules,
     window: Window,
     mails: Sequence[Examined],
-    own: Own,
-    *,
-    token_key: str | None = None,
-    header_threading: bool = True,
 ) -> Received:
     """File the mails of one window and move the cursor, in one transaction, also when there are none.
 
-    ``token_key`` is the text of the key that signed tokens are verified with; ``None``: none is believed.
-    ``header_threading`` off disables routing by the reply chain.  Raises ``StaleWrite`` when the folder's
-    lease was taken by another machine; then nothing was filed.
+    Raises ``StaleWrite`` when the folder's lease was taken by another machine; then nothing was filed.
     """
-    rules = Rules(identity, own, token_key, header_threading)
 
     def work(tx: Tx) -> tuple[Received, tuple[Event, ...]]:
         filing = _Filing.begin(tx, rules, window, mails)
@@ -133,7 +124,7 @@ class _Filing:
     """One transaction's work on a window."""
 
     tx: Tx
-    rules: Rules
+    rules: FilingRules
     window: Window
     cursor: Cursor | None
     numbering: int
@@ -151,7 +142,7 @@ class _Filing:
     events: list[Event] = field(factory=list)
 
     @classmethod
-    def begin(cls, tx: Tx, rules: Rules, window: Window, mails: Sequence[Examined]) -> "_Filing":
+    def begin(cls, tx: Tx, rules: FilingRules, window: Window, mails: Sequence[Examined]) -> "_Filing":
         """Check that the folder is still ours, and look up what is known of these mails."""
         check_folder(tx, window.account, window.folder, window.fence)
         cursor = cursors.find(tx, window.account, window.folder)

@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from attrs import define, field, frozen
 from twisted.internet.defer import CancelledError
 
-from mailgateway.domain.identity import Identity
 from mailgateway.domain.judge import Judged, Refused, judge
 from mailgateway.errors import PeerError
 from mailgateway.flows.bell import Bell
@@ -24,8 +23,8 @@ from mailgateway.flows.isolate import defective, file_batch
 from mailgateway.flows.patience import WINDOW, Patience
 from mailgateway.flows.ports import FetchedMail, Mailbox
 from mailgateway.flows.receive import Examined, Received, Window, receive
+from mailgateway.flows.sort import FilingRules
 from mailgateway.mail.inbound import Inbound, is_candidate, read, read_headers
-from mailgateway.mail.own import Own
 from mailgateway.mail.verdict import Verdict
 from mailgateway.store.database import Database
 
@@ -46,15 +45,12 @@ MOST = 100
 
 
 @frozen
-class Rules:
+class ScanRules:
     """What a scan needs to know, all of it from the settings."""
 
-    identity: Identity
-    own: Own
+    filing: FilingRules
     route_ttl: timedelta
-    token_key: str | None = field(repr=False)
-    """What signed tokens are verified with."""
-    header_threading: bool
+    """For how long a mail is answered at all, and so how far back a new look at a folder goes."""
 
 
 @frozen
@@ -82,7 +78,7 @@ class Scanner:
 
     database: Database
     bell: Bell
-    rules: Rules
+    rules: ScanRules
     in_thread: Callable[[Callable[[], Judged]], Awaitable[Judged]]
     """Runs the judging of a large mail off the reactor's thread."""
     priming: bool = False
@@ -227,12 +223,9 @@ class Scanner:
             return await receive(
                 self.database,
                 self.bell,
-                self.rules.identity,
+                self.rules.filing,
                 Window(mailbox.account, mailbox.folder, mailbox.uid_validity, upto, fence),
                 batch,
-                self.rules.own,
-                token_key=self.rules.token_key,
-                header_threading=self.rules.header_threading,
             )
 
         received = await file_batch(file, through, mails)
@@ -260,14 +253,14 @@ class Scanner:
     def _concerns_us(self, mail: FetchedMail) -> bool:
         """Whether the whole mail is to be read; a mail whose header hits a defect is."""
         try:
-            return is_candidate(read_headers(mail.header), self.rules.own)
+            return is_candidate(read_headers(mail.header), self.rules.filing.own)
         except Exception as error:  # noqa: BLE001 (any defect; the judging says what becomes of the mail)
             defective(error, "reading the header of a mail")
             return True
 
     async def _judge(self, raw: bytes) -> Judged:
         """Judge a mail, a large one off the reactor's thread."""
-        own = self.rules.own
+        own = self.rules.filing.own
         try:
             if len(raw) > SMALL:
                 return await self.in_thread(lambda: judge(raw, own))

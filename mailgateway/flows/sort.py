@@ -47,13 +47,15 @@ SUBJECT_LIMIT = 500
 
 
 @frozen
-class Rules:
-    """What sorting needs beside the rows: who we are, what the settings say."""
+class FilingRules:
+    """What a mail is judged by beside the rows: who we are, what the settings say."""
 
     identity: Identity
     own: Own
     token_key: str | None = field(repr=False)
+    """The text of the key that signed tokens are verified with; ``None``: none is believed."""
     header_threading: bool = True
+    """Off disables routing by the reply chain."""
 
 
 @frozen
@@ -103,7 +105,7 @@ class Mail:
     judged: Judged
 
 
-def sort(tx: Tx, rules: Rules, mail: Mail) -> Sorted:
+def sort(tx: Tx, rules: FilingRules, mail: Mail) -> Sorted:
     """Decide what a mail becomes; reads rows and writes none."""
     match mail.judged:
         case Refused(verdict=Verdict.TOO_LARGE, inbound=Inbound() as inbound) as refused:
@@ -119,7 +121,7 @@ def sort(tx: Tx, rules: Rules, mail: Mail) -> Sorted:
             assert_never(mail.judged)
 
 
-def _from_person(tx: Tx, rules: Rules, mail: Mail, judged: FromPerson) -> Sorted:
+def _from_person(tx: Tx, rules: FilingRules, mail: Mail, judged: FromPerson) -> Sorted:
     inbound = judged.inbound
     known = threads.find(tx, judged.claims.chain)
 
@@ -202,7 +204,7 @@ def _proven(kind: SingleMailboxProof, known: dict[MessageId, Thread], now: datet
             assert_never(kind)
 
 
-def _facts(tx: Tx, rules: Rules, claims: Claims, known: dict[MessageId, Thread]) -> Facts:
+def _facts(tx: Tx, rules: FilingRules, claims: Claims, known: dict[MessageId, Thread]) -> Facts:
     machine = rules.identity.machine_id
     found = {each: route for each in claims.routes if (route := routes.find(tx, each)) is not None}
     return Facts(
@@ -221,7 +223,7 @@ def _route_of(thread: Thread) -> Route:
     return evolve(thread.route, expires_at=min(thread.expires_at, thread.route.expires_at))
 
 
-def _token(tx: Tx, rules: Rules, signed: str | None) -> TokenFact | None:
+def _token(tx: Tx, rules: FilingRules, signed: str | None) -> TokenFact | None:
     if signed is None or not rules.token_key:
         return None
     devices = [bytes.fromhex(each) for each in sorted(machines.digests(tx, rules.identity.machine_id))]
@@ -239,7 +241,7 @@ def _token(tx: Tx, rules: Rules, signed: str | None) -> TokenFact | None:
 # --- notices ----------------------------------------------------------------------------------------------
 
 
-def _too_large(tx: Tx, rules: Rules, mail: Mail, inbound: Inbound, address: str) -> Sorted:
+def _too_large(tx: Tx, rules: FilingRules, mail: Mail, inbound: Inbound, address: str) -> Sorted:
     """A mail too large to be read: its session is told in our words; nothing of it is believed or shown."""
     turned = Turned(
         Verdict.TOO_LARGE, _concerns(tx, rules, inbound, address), address, _subject(inbound, rules)
@@ -261,7 +263,7 @@ def _too_large(tx: Tx, rules: Rules, mail: Mail, inbound: Inbound, address: str)
             return turned
 
 
-def _bounce(tx: Tx, rules: Rules, mail: Mail, bounce: BounceOf) -> Sorted:
+def _bounce(tx: Tx, rules: FilingRules, mail: Mail, bounce: BounceOf) -> Sorted:
     """A report about a mail of ours: the session that sent it is told in our words."""
     known = threads.find(tx, bounce.message_ids)
     alive = [thread for thread in known.values() if thread.expires_at > tx.now]
@@ -281,7 +283,7 @@ def _bounce(tx: Tx, rules: Rules, mail: Mail, bounce: BounceOf) -> Sorted:
     return Deliver(notice, (), verdict=Verdict.BOUNCE)
 
 
-def sender_and_subject(judged: Judged, rules: Rules) -> tuple[str, str]:
+def sender_and_subject(judged: Judged, rules: FilingRules) -> tuple[str, str]:
     """The address in From (``""`` where it cannot be read strictly) and the human subject of a mail."""
     inbound = judged.inbound
     if inbound is None:
@@ -293,7 +295,7 @@ def sender_and_subject(judged: Judged, rules: Rules) -> tuple[str, str]:
 # --- shared -----------------------------------------------------------------------------------------------
 
 
-def _envelope(tx: Tx, rules: Rules, mail: Mail, route: Route, inbound: Inbound) -> Envelope:
+def _envelope(tx: Tx, rules: FilingRules, mail: Mail, route: Route, inbound: Inbound) -> Envelope:
     """What every envelope from a mail has, as an empty notice."""
     machine = sessions.machine_of(tx, route.session_id) or route.machine_id
     in_reply_to = inbound.in_reply_to
@@ -318,7 +320,7 @@ def _envelope(tx: Tx, rules: Rules, mail: Mail, route: Route, inbound: Inbound) 
     )
 
 
-def _concerns(tx: Tx, rules: Rules, inbound: Inbound, address: str) -> bool:
+def _concerns(tx: Tx, rules: FilingRules, inbound: Inbound, address: str) -> bool:
     """Whether a mail is ours to tell about: from an allowed person, or it names a route or a mail of ours."""
     if address in rules.own.allowed:
         return True
@@ -326,5 +328,5 @@ def _concerns(tx: Tx, rules: Rules, inbound: Inbound, address: str) -> bool:
     return any(routes.taken(tx, each) for each in claims.routes) or bool(threads.find(tx, claims.chain))
 
 
-def _subject(inbound: Inbound, rules: Rules) -> str:
+def _subject(inbound: Inbound, rules: FilingRules) -> str:
     return strip_tags(inbound.subject, rules.own.accepted_tags)[:SUBJECT_LIMIT]

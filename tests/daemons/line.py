@@ -7,7 +7,8 @@ from twisted.internet.defer import Deferred
 from mailgateway.daemons.line import ImapLine
 from mailgateway.errors import PeerError
 from mailgateway.flows import deliver
-from mailgateway.flows.scan import Rules, Scanned, Scanner
+from mailgateway.flows.scan import Scanned, Scanner, ScanRules
+from mailgateway.flows.sort import FilingRules
 from mailgateway.wire.sasl import Password
 from tests.daemons.world import KEY, PASSWORD, Network, Run
 from tests.fakes.imap_script import CAPABILITIES, ScriptedServer
@@ -35,7 +36,7 @@ class LineTestCase(OutboundTestCase):
         self.server = ScriptedServer().opened(capabilities)
         self.logins = Run(Network(), gateway.database)
         self.now(self.logins.load())
-        rules = Rules(IDENTITY, OWN, TTL, KEY, header_threading=True)
+        rules = ScanRules(FilingRules(IDENTITY, OWN, KEY), TTL)
 
         async def in_thread(judging: Any) -> Any:
             return judging()

@@ -15,7 +15,8 @@ from mailgateway.domain.envelope import Source
 from mailgateway.domain.reconnect import FailureClass
 from mailgateway.errors import StoreUnavailable
 from mailgateway.flows import leases
-from mailgateway.flows.scan import Rules
+from mailgateway.flows.scan import ScanRules
+from mailgateway.flows.sort import FilingRules
 from mailgateway.ids import AccountName, MachineId
 from mailgateway.store import flagging
 from tests.daemons.small_imap import Habits
@@ -59,7 +60,7 @@ class WatcherTestCase(OutboundTestCase):
             self.network,
             self.database,
             self.gateway.bell,
-            Rules(IDENTITY, OWN, TTL, KEY, header_threading=True),
+            ScanRules(FilingRules(IDENTITY, OWN, KEY), TTL),
             run.logins,
             "INBOX",
             run.imap,

@@ -14,6 +14,7 @@ from mailgateway.flows import deliver, folders
 from mailgateway.flows.deliver import Claimant, Target
 from mailgateway.flows.folders import Continue, FirstLook, Renumbered
 from mailgateway.flows.receive import Examined, Received, Window, receive
+from mailgateway.flows.sort import FilingRules
 from mailgateway.flows.submit import Submitted
 from mailgateway.ids import InstanceId, SessionId
 from mailgateway.mail.own import Own
@@ -115,7 +116,13 @@ class InboundTestCase(OutboundTestCase):
             judged or judge(raw, self.own),
         )
 
-    def receiving(self, *mails: Examined, through: int | None = None, **options: Any) -> Any:
+    def receiving(
+        self,
+        *mails: Examined,
+        through: int | None = None,
+        token_key: str | None = None,
+        header_threading: bool = True,
+    ) -> Any:
         """The flow that files a window, not yet run."""
         window = Window(
             ACCOUNT,
@@ -127,11 +134,9 @@ class InboundTestCase(OutboundTestCase):
         return receive(
             self.gateway.database,
             self.gateway.bell,
-            IDENTITY,
+            FilingRules(IDENTITY, self.own, token_key, header_threading),
             window,
             mails,
-            self.own,
-            **options,
         )
 
     def receive(self, *mails: bytes, **options: Any) -> Received:

@@ -22,7 +22,8 @@ from mailgateway.flows import deliver, folders
 from mailgateway.flows.deliver import Claimant, Target
 from mailgateway.flows.patience import NARROWER, PATIENCE, WINDOW
 from mailgateway.flows.ports import Database
-from mailgateway.flows.scan import FEW, Rules, Scanned, Scanner
+from mailgateway.flows.scan import FEW, Scanned, Scanner, ScanRules
+from mailgateway.flows.sort import FilingRules
 from mailgateway.mail.own import Own
 from mailgateway.store.database import Tx, Work
 from mailgateway.store.tables import envelope
@@ -80,7 +81,7 @@ class ScanTestCase(OutboundTestCase):
 
     def make_scanner(self, database: Database) -> Scanner:
         """A scanner that judges at once."""
-        rules = Rules(IDENTITY, OWN, timedelta(hours=168), "k" * 64, header_threading=True)
+        rules = ScanRules(FilingRules(IDENTITY, OWN, "k" * 64), timedelta(hours=168))
         return Scanner(database, self.gateway.bell, rules, lambda judging: succeed(judging()))
 
     def scan(self) -> Scanned:
