@@ -60,9 +60,9 @@ class Stock(IMAP4Client):
         self.clock = clock
         self.greeted = False
 
-    def callLater(self, delay: float, callable: Any, *args: Any, **more: Any) -> Any:  # noqa: A002 - Twisted's name
+    def callLater(self, period: float, func: Any) -> Any:
         """Time is the test's."""
-        return self.clock.callLater(delay, callable, *args, **more)
+        return self.clock.callLater(period, func)
 
     def serverGreeting(self, caps: object) -> None:
         """Note that the server is there."""
