@@ -19,7 +19,7 @@ from attrs import define, frozen
 from mailgateway.cli.report import Exit, fail, say, shared
 from mailgateway.cli.service import base_of_settings, client_of, settings_of
 from mailgateway.cli.starting import Launched, launch
-from mailgateway.cli.turns import Turn, service_is_gone, turn
+from mailgateway.cli.turns import Turn, holder_of, service_is_gone, turn
 from mailgateway.client import Client, ServiceUnreachable
 from mailgateway.client.answers import Health
 from mailgateway.client.api import API_VERSION
@@ -258,7 +258,11 @@ class Life:
             first = f"The service is not healthy after {START_SECONDS:g} seconds, and was left to go on."
         else:
             first = "The service did not start."
-        lines = [first, *(f"  {line}" for line in launched.last_words()), f"Its log is {launched.log}."]
+        lines = [first, *(f"  {line}" for line in launched.last_words())]
+        holder = holder_of(self.settings.daemon.state_dir)
+        if holder not in {0, launched.pid}:
+            lines.append(f"Process {holder} has the state directory: it hangs, or has other settings.")
+        lines.append(f"Its log is {launched.log}.")
         wrong = status == Exit.USAGE
         fail(
             Exit.USAGE if wrong else Exit.FAILED,

@@ -87,6 +87,16 @@ def service_is_gone(state_dir: Path) -> bool:
         os.close(handle)
 
 
+def holder_of(state_dir: Path) -> int:
+    """The process that holds the lock of the service, as far as it has told; 0 when nobody does."""
+    if service_is_gone(state_dir):
+        return 0
+    try:
+        return int(json.loads((state_dir / SERVICE_LOCK).read_bytes()[:LARGEST_FILE])["pid"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return 0
+
+
 def _locked(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -150,6 +150,18 @@ class EnsureTests(SynchronousTestCase):
         (other,) = services_of(self.config)
         self.assertNotEqual(other, pid)
 
+    def test_who_has_the_state_is_told(self) -> None:
+        """With another port in the settings the service is not found; its port and its process are named."""
+        self.assertEqual(run_verb(self.config, "ensure").status, 0)
+        (pid,) = services_of(self.config)
+        before, self.port = self.port, free_port()
+        self.write_settings()
+        end = run_verb(self.config, "ensure")
+        self.assertEqual((end.status, end.answer["error"]), (1, "start_failed"), end)
+        self.assertIn(f"on port {before}", end.answer["message"])
+        self.assertIn(f"Process {pid} ", end.answer["message"])
+        self.assertEqual(services_of(self.config), [pid])
+
     def test_what_keeps_it_from_starting_is_told(self) -> None:
         """The service's own sentence, and its status: 2 for the settings, 1 for a port that is taken."""
         self.password.unlink()

@@ -18,7 +18,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mailgateway.cli.life import Found, Nothing, Reload, Replace, Start, found_of, step_of
 from mailgateway.cli.main import command
 from mailgateway.cli.starting import IDLE_EXIT, LARGEST_LOG, environment_of, open_log
-from mailgateway.cli.turns import Turn, service_is_gone, turn
+from mailgateway.cli.turns import Turn, holder_of, service_is_gone, turn
 from mailgateway.daemons.instance_lock import InstanceLock, take_lock
 from mailgateway.errors import ConfigError
 from tests.cli.test_cli import SETTINGS
@@ -139,8 +139,10 @@ class TurnTests(FolderTestCase):
         lock = take_lock(self.folder, 4177)
         assert isinstance(lock, InstanceLock)
         self.assertFalse(service_is_gone(self.folder))
+        self.assertEqual(holder_of(self.folder), os.getpid())
         lock.release()
         self.assertTrue(service_is_gone(self.folder))
+        self.assertEqual(holder_of(self.folder), 0)
         again = take_lock(self.folder, 4177)
         assert isinstance(again, InstanceLock)
         again.release()
