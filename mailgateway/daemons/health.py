@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred, DeferredLock
 
 from mailgateway.daemons.tasks import Tasks, to_the_end
 from mailgateway.daemons.watching import Condition
+from mailgateway.domain.account import AccountState
 from mailgateway.domain.reconnect import FailureClass, LoginRecord
 from mailgateway.flows import health as rows
 from mailgateway.flows.health import AccountHealth
@@ -41,7 +42,7 @@ class DoorHealth:
     def __attrs_post_init__(self) -> None:
         self._health = AccountHealth(
             account=self.name,
-            state="stopped",
+            state=AccountState.STOPPED,
             since=self.now(),
             failure="",
             failures=0,
@@ -118,9 +119,9 @@ class DoorHealth:
             since=health.since if health.state == condition.state else self.now(),
         )
         match condition.state:
-            case "watching" | "polling" | "sending":
+            case AccountState.WATCHING | AccountState.POLLING | AccountState.SENDING:
                 known = evolve(known, failure="", failures=0, next_attempt_at=None, last_error="")
-            case "backing-off" | "refused":
+            case AccountState.BACKING_OFF | AccountState.REFUSED:
                 until = self.now() + timedelta(seconds=condition.seconds or 0) if waiting else None
                 known = evolve(
                     known,
@@ -129,7 +130,7 @@ class DoorHealth:
                     next_attempt_at=until,
                     last_error=condition.error or health.last_error,
                 )
-        worth_keeping = evolve(known, state="", since=health.since) != evolve(health, state="")
+        worth_keeping = evolve(known, state=health.state, since=health.since) != health
         self._health = known
         if worth_keeping:
             self.tasks.start(self._write(known), "remembering the account's health")

@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 from mailgateway.daemons.logins import Door, Logins
 from mailgateway.daemons.peers import peer_of
 from mailgateway.daemons.watching import Condition, Held
+from mailgateway.domain.account import AccountState
 from mailgateway.domain.reconnect import FailureClass, delay_seconds, failure_class
 from mailgateway.errors import PeerError
 from mailgateway.protocols.smtp import SmtpConnection, connect
@@ -109,12 +110,14 @@ class SubmissionServer:
         if failure is FailureClass.NETWORK:
             seconds = min(seconds, LONGEST_NETWORK_PAUSE)
         self._close(failure, seconds, error.text, reply_code(error))
-        self.logins.smtp.tell(Condition("backing-off", failure, self._failures, seconds, error.text))
+        self.logins.smtp.tell(
+            Condition(AccountState.BACKING_OFF, failure, self._failures, seconds, error.text)
+        )
 
     def went_well(self) -> None:
         """The server has taken up a mail: earlier failures are forgotten."""
         self._pause, self._failure, self._failures = None, None, 0
-        self.logins.smtp.tell(Condition("sending"))
+        self.logins.smtp.tell(Condition(AccountState.SENDING))
 
     def _hold(self, held: Held) -> None:
         """The credential must not be tried."""
@@ -124,7 +127,9 @@ class SubmissionServer:
         words = HELD_WORDS if held.refusal is None else held.refusal.text
         code = None if held.refusal is None else reply_code(held.refusal)
         self._close(FailureClass.CREDENTIAL, seconds or OPERATOR_LOOK_SECONDS, words, code)
-        self.logins.smtp.tell(Condition("refused", FailureClass.CREDENTIAL, seconds=seconds, error=words))
+        self.logins.smtp.tell(
+            Condition(AccountState.REFUSED, FailureClass.CREDENTIAL, seconds=seconds, error=words)
+        )
 
     def _close(self, failure: FailureClass, seconds: float, words: str, code: int | None) -> None:
         self._pause = Pause(self.reactor.seconds() + seconds, failure, words, code)

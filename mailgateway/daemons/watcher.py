@@ -23,6 +23,7 @@ from mailgateway.daemons.logins import Logins
 from mailgateway.daemons.machine import start_machine
 from mailgateway.daemons.tasks import Tasks
 from mailgateway.daemons.watching import Condition, Core, Watching
+from mailgateway.domain.account import AccountState
 from mailgateway.domain.judge import Judged
 from mailgateway.errors import StoreError
 from mailgateway.flows import flag, leases
@@ -131,7 +132,7 @@ class Watcher(Service):
         self._watches = False
         self._cancel_delays()
         self._watching.stop()
-        self.health.tell(Condition("standby"))
+        self.health.tell(Condition(AccountState.STANDBY))
 
     def _cancel_delays(self) -> None:
         for delay in (self._delay, self._flagging):

@@ -17,6 +17,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailgateway.daemons.tasks import Tasks
+from mailgateway.domain.account import AccountState
 from mailgateway.domain.reconnect import PROVEN_SECONDS, FailureClass, delay_seconds, failure_class
 from mailgateway.errors import Fault, LoginRefused, MailgatewayError, PeerError, place_of
 
@@ -69,7 +70,7 @@ class Line(Protocol):
 class Condition:
     """What can be told of the watching: its state, and why it waits."""
 
-    state: str
+    state: AccountState
     failure: FailureClass | None = None
     failures: int = 0
     seconds: float | None = None
@@ -248,7 +249,7 @@ def attempt(watching: Watching, core: Core) -> Attempt:
     async def connect() -> None:
         watching.connected(await core.connect())
 
-    core.tell(Condition("connecting", core.failure, core.failures))
+    core.tell(Condition(AccountState.CONNECTING, core.failure, core.failures))
     return Attempt(core.run(watching, connect, None))
 
 
@@ -284,21 +285,21 @@ def catch_up(watching: Watching, core: Core, line: Line) -> Busy:
 
 def idle(watching: Watching, core: Core, line: Line) -> Resting:
     """Enter *idling*."""
-    core.tell(Condition("watching"))
+    core.tell(Condition(AccountState.WATCHING))
     core.run(watching, line.rest, line)
     return Resting(line, core.clock.callLater(core.rest_seconds(), watching.renew, line))
 
 
 def poll(watching: Watching, core: Core, line: Line) -> Resting:
     """Enter *polling*."""
-    core.tell(Condition("polling"))
+    core.tell(Condition(AccountState.POLLING))
     return Resting(line, core.clock.callLater(core.rest_seconds(), watching.renew, line))
 
 
 def back_off(watching: Watching, core: Core, line: Line | None, error: MailgatewayError) -> Waiting:  # noqa: ARG001 (the event's own arguments)
     """Enter *backing off*."""
     kind, seconds = core.failed(error)
-    core.tell(Condition("backing-off", kind, core.failures, seconds, str(error)))
+    core.tell(Condition(AccountState.BACKING_OFF, kind, core.failures, seconds, str(error)))
     return Waiting(core.clock.callLater(seconds, watching.retry))
 
 
@@ -306,5 +307,5 @@ def hold(watching: Watching, core: Core, line: Line | None, until: datetime | No
     """Enter *refused*."""
     core.up_since = None
     seconds = None if until is None else max(core.seconds_until(until), 1.0)
-    core.tell(Condition("refused", FailureClass.CREDENTIAL, seconds=seconds))
+    core.tell(Condition(AccountState.REFUSED, FailureClass.CREDENTIAL, seconds=seconds))
     return Waiting(None if seconds is None else core.clock.callLater(seconds, watching.retry))

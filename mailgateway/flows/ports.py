@@ -10,6 +10,7 @@ from typing import Protocol
 
 from attrs import field, frozen
 
+from mailgateway.domain.account import AccountState
 from mailgateway.ids import AccountName
 from mailgateway.store.database import Database
 
@@ -98,7 +99,7 @@ class ScanSummary:
 class AccountStatus:
     """How one account's watching goes; shown in ``/health``, so without its address."""
 
-    state: str
+    state: AccountState
     since: datetime
     next_attempt_at: datetime | None
     failure: str = ""

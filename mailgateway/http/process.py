@@ -1,11 +1,12 @@
 """The service itself: health, settings, mail that came in, metrics, and its end."""
 
 from mailgateway import __version__
+from mailgateway.domain.account import is_well
 from mailgateway.errors import Refusal, StoreUnavailable
 from mailgateway.flows import mode as modes
 from mailgateway.flows.counts import counts
 from mailgateway.flows.fates import fates
-from mailgateway.flows.ports import AccountStatus, ProcessControl
+from mailgateway.flows.ports import ProcessControl
 from mailgateway.http import shapes_of
 from mailgateway.http.doors import Doors
 from mailgateway.http.guards import API_VERSION, is_local
@@ -16,8 +17,6 @@ CAPABILITIES = ("attachments", "decisions", "events", "notifications", "settle")
 """What a client may count on beside the version."""
 
 MOST_FATES = 1_000
-
-WELL = frozenset({"connecting", "watching", "polling", "standby"})
 
 
 async def health(doors: Doors, call: Call) -> Reply:
@@ -59,12 +58,7 @@ async def health(doors: Doors, call: Call) -> Reply:
 def _status(control: ProcessControl) -> str:
     if control.store_trouble:
         return "store_unavailable"
-    return "ok" if all(_well(account) for account in control.accounts()) else "degraded"
-
-
-def _well(account: AccountStatus) -> bool:
-    """Whether it works, and is not just trying again after a failure."""
-    return account.state in WELL and not account.failure
+    return "ok" if all(is_well(each.state, each.failure) for each in control.accounts()) else "degraded"
 
 
 async def inbound(doors: Doors, call: Call) -> Reply:

@@ -6,6 +6,7 @@ from typing import Any
 from attrs import asdict, frozen
 from sqlalchemy import Row, select
 
+from mailgateway.domain.account import AccountState
 from mailgateway.ids import AccountName
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_update
@@ -21,7 +22,7 @@ class AccountHealth:
     """
 
     account: AccountName
-    state: str
+    state: AccountState
     since: datetime
     failure: str = ""
     failures: int = 0
@@ -49,4 +50,5 @@ def save(tx: Tx, health: AccountHealth) -> None:
 
 
 def _health(row: Row[Any]) -> AccountHealth:
-    return AccountHealth(**row._mapping)  # noqa: SLF001 (SQLAlchemy's public name for a row as a mapping)
+    columns = dict(row._mapping)  # noqa: SLF001 (SQLAlchemy's public name for a row as a mapping)
+    return AccountHealth(**columns | {"state": AccountState(columns["state"])})

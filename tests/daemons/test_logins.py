@@ -10,6 +10,7 @@ from mailgateway.daemons.health import DoorHealth
 from mailgateway.daemons.logins import Door
 from mailgateway.daemons.tasks import Tasks, to_the_end
 from mailgateway.daemons.watching import Condition, Held
+from mailgateway.domain.account import AccountState
 from mailgateway.domain.reconnect import FailureClass
 from mailgateway.errors import LoginRefused, StoreUnavailable, TokenUnavailable, Unreachable
 from mailgateway.flows import health as rows
@@ -280,31 +281,32 @@ class HealthTests(SynchronousTestCase):
 
     def test_only_what_a_restart_must_know_is_written(self) -> None:
         """Connecting and watching come and go without a write."""
-        for state in ("connecting", "watching", "connecting", "watching", "polling"):
+        connecting, watching = AccountState.CONNECTING, AccountState.WATCHING
+        for state in (connecting, watching, connecting, watching, AccountState.POLLING):
             self.health.tell(Condition(state))
         self.assertEqual(self.database.writes, 0)
         self.assertEqual(self.health.status.state, "polling")
-        self.health.tell(Condition("backing-off", FailureClass.THROTTLE, 1, 60.0, "too many"))
+        self.health.tell(Condition(AccountState.BACKING_OFF, FailureClass.THROTTLE, 1, 60.0, "too many"))
         self.assertEqual(self.database.writes, 1)
         row = self.stored()
         assert row is not None
         self.assertEqual((row.failure, row.failures, row.last_error), ("throttle", 1, "too many"))
-        self.health.tell(Condition("watching"))
-        self.health.tell(Condition("watching"))
+        self.health.tell(Condition(AccountState.WATCHING))
+        self.health.tell(Condition(AccountState.WATCHING))
         self.assertEqual(self.database.writes, 2)
 
     def test_since_moves_with_the_state_only(self) -> None:
         """``/health`` tells how long the state lasts."""
-        self.health.tell(Condition("watching"))
+        self.health.tell(Condition(AccountState.WATCHING))
         since = self.health.status.since
-        self.health.tell(Condition("watching"))
+        self.health.tell(Condition(AccountState.WATCHING))
         self.assertEqual(self.health.status.since, since)
 
     def test_the_last_word_is_the_last_write(self) -> None:
         """Writes of one row do not overtake each other, and an old one never wins."""
         self.database.slow = True
         for failures in (1, 2, 3):
-            self.health.tell(Condition("backing-off", FailureClass.NETWORK, failures, 2.0))
+            self.health.tell(Condition(AccountState.BACKING_OFF, FailureClass.NETWORK, failures, 2.0))
         self.database.let_go()
         row = self.stored()
         assert row is not None
@@ -314,7 +316,7 @@ class HealthTests(SynchronousTestCase):
         """A stop in the wrong moment does not give the password another try."""
         self.database.slow = True
         tasks = Tasks()
-        self.health.tell(Condition("backing-off", FailureClass.NETWORK, 1, 2.0))
+        self.health.tell(Condition(AccountState.BACKING_OFF, FailureClass.NETWORK, 1, 2.0))
         record = self.health.login.about("digest").refused(self.health.now())
         tasks.start(self.health.remember_login(record), "refusing")
         stopping = tasks.stop()

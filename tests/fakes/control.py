@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from attrs import define, field
 
+from mailgateway.domain.account import AccountState
 from mailgateway.flows.ports import AccountStatus, ProcessControl, Reloaded, ScanSummary
 
 LOADED_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -14,7 +15,9 @@ LOADED_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 class FakeControl:
     """What the API may ask of the process; ``events`` are its acts, in order."""
 
-    states: list[AccountStatus] = field(factory=lambda: [AccountStatus("watching", LOADED_AT, None)])
+    states: list[AccountStatus] = field(
+        factory=lambda: [AccountStatus(AccountState.WATCHING, LOADED_AT, None)]
+    )
     scan: ScanSummary | None = None
     warning: str = ""
     events: list[str] = field(factory=list)

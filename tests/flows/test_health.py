@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from attrs import evolve
 
+from mailgateway.domain.account import AccountState
 from mailgateway.flows import health
 from mailgateway.flows.health import AccountHealth
 from mailgateway.ids import AccountName
@@ -12,7 +13,7 @@ from tests.flows.outbound import ACCOUNT, OutboundTestCase
 SINCE = datetime(2026, 11, 30, 12, 0, 0, 123456, tzinfo=UTC)
 REFUSED = AccountHealth(
     account=ACCOUNT,
-    state="refused",
+    state=AccountState.REFUSED,
     since=SINCE,
     failure="login-refused",
     failures=2,
@@ -33,7 +34,9 @@ class HealthTests(OutboundTestCase):
         self.assertIsNone(self.now(health.load(database, ACCOUNT)))
         self.now(health.save(database, REFUSED))
         self.assertEqual(self.now(health.load(database, ACCOUNT)), REFUSED)
-        waiting = evolve(REFUSED, state="backing-off", next_attempt_at=SINCE, refusals=0, proven=False)
+        waiting = evolve(
+            REFUSED, state=AccountState.BACKING_OFF, next_attempt_at=SINCE, refusals=0, proven=False
+        )
         self.now(health.save(database, waiting))
         self.assertEqual(self.now(health.load(database, ACCOUNT)), waiting)
         other = evolve(REFUSED, account=AccountName("another"))

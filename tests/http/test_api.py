@@ -2,6 +2,7 @@
 
 import hmac
 
+from mailgateway.domain.account import AccountState
 from mailgateway.flows.ports import AccountStatus, ScanSummary
 from tests.http.case import AT, ENVELOPE, WHO, RouteCase, file
 from tests.http.rig import KEY, PERSON
@@ -82,7 +83,7 @@ class ProcessTests(RouteCase):
 
     def test_health_says_when_an_account_is_not_well(self) -> None:
         """A login that was refused waits for a person, and the status shows it."""
-        self.rig.control.states[:] = [AccountStatus("refused", AT, None)]
+        self.rig.control.states[:] = [AccountStatus(AccountState.REFUSED, AT, None)]
         health = self.ask("GET", "/health", key=None).json
         self.assertEqual(health["status"], "degraded")
         account = {"state": "refused", "since": "2026-01-02T03:04:05.678900Z", "nextAttemptAt": None}
