@@ -35,6 +35,7 @@ from mailgateway.daemons.listening import Listening, PortTaken, bind
 from mailgateway.daemons.rules import rules_of, sending_as
 from mailgateway.daemons.service_manager import Watchdog, notify
 from mailgateway.daemons.sweeper import Sweeper
+from mailgateway.daemons.tasks import Tasks
 from mailgateway.domain.identity import Identity
 from mailgateway.errors import ConfigError, Refusal, StoreError
 from mailgateway.flows import settle
@@ -206,6 +207,7 @@ class Gateway(MultiService):
     _doors: Doors = field(init=False)
     _accounts: list[AccountService] = field(factory=list, init=False)
     _adopted: tuple[IService, ...] = field(default=(), init=False)
+    _tasks: Tasks = field(factory=Tasks, init=False)
     _log: Logger = field(factory=Logger, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -232,7 +234,7 @@ class Gateway(MultiService):
             part.setServiceParent(self)
         self._adopt()
         MultiService.startService(self)
-        Deferred.fromCoroutine(self._doors.remove_leftovers())
+        self._tasks.start(self._doors.remove_leftovers(), "removing leftovers among the uploads")
         self.reactor.callWhenRunning(self._running)
 
     def _parts(self) -> Sequence[IService]:
@@ -286,7 +288,7 @@ class Gateway(MultiService):
         for number in CLEAN_EXIT_SIGNALS:
             signal.signal(number, lambda _number, _frame: self.reactor.callFromThread(self.shutdown))
         notify(os.environ, "READY=1")
-        for warning in self.warnings:
+        for warning in self.settings.warnings:
             self._log.warn("{warning}", warning=warning)
         self._log.info("mailgateway is ready")
 
@@ -294,7 +296,7 @@ class Gateway(MultiService):
         """Let everybody go, then the database and the lock, whatever the parts do; within ten seconds."""
         notify(os.environ, "STOPPING=1")
         Service.stopService(self)
-        parts = [Deferred.fromCoroutine(self.listening.close()), self._doors.close()]
+        parts = [Deferred.fromCoroutine(self.listening.close()), self._doors.close(), self._tasks.stop()]
         parts += [maybeDeferred(part.stopService) for part in reversed(list(self))]
         ending = self._all_of(parts, "the stop")
         return ending.addCallback(lambda _: Deferred.fromCoroutine(self._close()))
@@ -324,12 +326,6 @@ class Gateway(MultiService):
             self.lock.release()
 
     # --- what the API may ask of the process ---------------------------------------------------------
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """What the operator should know."""
-        troubles = [account.trouble for account in self._accounts]
-        return [*self.settings.warnings, *(trouble for trouble in (self.store_trouble, *troubles) if trouble)]
 
     @property
     def store_trouble(self) -> str:

@@ -11,12 +11,9 @@ from twisted.logger import Logger
 
 from mailgateway.daemons.health import DoorHealth
 from mailgateway.daemons.logins import Logins
-from mailgateway.daemons.peers import trust_problem
 from mailgateway.daemons.sender import Sender
-from mailgateway.daemons.submission import HELD_WORDS
 from mailgateway.daemons.tasks import Tasks
 from mailgateway.daemons.watcher import Watcher
-from mailgateway.domain.reconnect import FailureClass
 from mailgateway.errors import StoreError
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.ports import AccountStatus, Database, ScanSummary
@@ -132,18 +129,3 @@ class AccountService(MultiService):
     def status(self) -> AccountStatus:
         """How the watching goes, for ``/health``."""
         return self._imap.status
-
-    @property
-    def trouble(self) -> str:
-        """What the operator should do about this account; ``""`` when it is well."""
-        tag = self.account.tag
-        for door, server in (("imap", self.account.imap), ("smtp", self.account.smtp)):
-            problem = trust_problem(server, f"accounts.{tag}.{door}")
-            if problem is not None:
-                return str(problem)
-        for name, health in (("IMAP", self._imap), ("SMTP", self._smtp)):
-            if health.status.failure == FailureClass.CREDENTIAL:
-                return f"account {tag}, {name}: {HELD_WORDS}"
-            if health.status.failure and health.last_error:
-                return f"account {tag}, {name}: {health.last_error}"
-        return ""

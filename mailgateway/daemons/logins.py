@@ -20,7 +20,7 @@ from twisted.logger import Logger
 
 from mailgateway.daemons.health import DoorHealth, utc_now
 from mailgateway.daemons.watching import Held
-from mailgateway.domain.reconnect import MayTry, TryLater, WaitForOperator, may_log_in
+from mailgateway.domain.reconnect import LoginRecord, MayTry, TryLater, WaitForOperator, may_log_in
 from mailgateway.errors import ConfigError, LoginRefused, TokenUnavailable
 from mailgateway.protocols.process import run_command
 from mailgateway.secrets import Credential as NamedCredential
@@ -140,7 +140,7 @@ class Logins:
     def _server(self, door: Door) -> ServerSettings:
         return self.account.imap if door is Door.IMAP else self.account.smtp
 
-    def _records(self, door: Door, digest: str) -> Any:
+    def _records(self, door: Door, digest: str) -> tuple[LoginRecord, LoginRecord]:
         """This door's record of this credential, and the other door's record of its own."""
         here, there = (self.imap, self.smtp) if door is Door.IMAP else (self.smtp, self.imap)
         other = there.login

@@ -1,6 +1,6 @@
 """From a server's settings to what is dialled."""
 
-from mailgateway.errors import ConfigError, Problem, TlsRefused
+from mailgateway.errors import ConfigError, TlsRefused
 from mailgateway.protocols.dial import Peer
 from mailgateway.settings import ServerSettings
 
@@ -23,12 +23,3 @@ def peer_of(server: ServerSettings) -> Peer:
         return Peer(server.host, server.port, server.tls, trust)
     except ConfigError as error:
         raise TlsRefused(str(error)) from None
-
-
-def trust_problem(server: ServerSettings, path: str) -> Problem | None:
-    """What is wrong with ``ca_file``, told at the start instead of at the first connection."""
-    try:
-        peer_of(server)
-    except TlsRefused as error:
-        return Problem(f"{path}.ca_file", error.text)
-    return None

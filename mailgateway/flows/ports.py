@@ -121,10 +121,6 @@ class ProcessControl(Protocol):
         """When the settings in force were read."""
 
     @property
-    def warnings(self) -> Sequence[str]:
-        """What the operator should know; written to the log when the service starts."""
-
-    @property
     def store_trouble(self) -> str:
         """What kept the database from being used when it was last tried; ``""``: nothing."""
 

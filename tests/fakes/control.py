@@ -28,11 +28,6 @@ class FakeControl:
         """When the settings in force were read."""
         return LOADED_AT
 
-    @property
-    def warnings(self) -> Sequence[str]:
-        """What the operator should know."""
-        return ()
-
     def accounts(self) -> Sequence[AccountStatus]:
         """Every watched account."""
         return self.states
