@@ -220,7 +220,7 @@ class RefusedTests(Refusing):
         found = self.problems(tables(security={"authentication": "single-mailbox"}))
         self.assertIn('"thread" is the weaker', found["security.single_mailbox_proof"])
         fine = {"authentication": "single-mailbox", "single_mailbox_proof": "thread"}
-        self.assertEqual(parse(tables(security=fine), ENVIRON).warnings, ())
+        self.assertEqual(parse(tables(security=fine), ENVIRON).security.authentication, "single-mailbox")
 
     def test_between_settings(self) -> None:
         """Port 0 needs a socket; who approves must be allowed; a credential is a name."""
@@ -255,6 +255,12 @@ class RefusedTests(Refusing):
         )
         trusted = tables(security={"trusted_authserv_ids": ["mx.example.org"]})
         self.assertEqual(parse(trusted, ENVIRON).warnings, ())
+
+    def test_one_mailbox_for_both_is_warned_of(self) -> None:
+        """It believes more than the usual way does, so ``status`` says whom."""
+        shared = {"authentication": "single-mailbox", "single_mailbox_proof": "thread"}
+        (warning,) = parse(tables(security=shared), ENVIRON).warnings
+        self.assertIn("knows a Message-ID that we sent is believed", warning)
 
 
 VALUES = st.recursive(

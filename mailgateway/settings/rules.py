@@ -315,6 +315,11 @@ def _warnings(settings: Settings) -> list[str]:
             "Nobody is heard: security.authentication is required, security.trusted_authserv_ids is empty. "
             "Name the server whose Authentication-Results may be trusted (the first word of that header)."
         )
+    if security.authentication is Authentication.SINGLE_MAILBOX:
+        found.append(
+            "security.authentication is single-mailbox: whoever can write into that mailbox and knows a "
+            "Message-ID that we sent is believed; a mailbox of its own for the agents is safer."
+        )
     if not _is_allowed(settings.people, settings.people.notify):
         found.append(
             "people.notify is not among people.allowed: an answer from that address itself is not heard."
