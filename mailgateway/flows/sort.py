@@ -45,6 +45,9 @@ from mailgateway.store.threads import Thread
 SUBJECT_LIMIT = 500
 """Characters of a subject that are kept."""
 
+CUT = "[mailgateway: the mail is longer than what is read of it; the rest is in the mailbox]"
+"""Our last line in the words of a mail that was cut, so that nobody takes its beginning for all of it."""
+
 
 @frozen
 class FilingRules:
@@ -151,12 +154,13 @@ def _from_person(tx: Tx, rules: FilingRules, mail: Mail, judged: FromPerson) -> 
     )
     if not words.text.strip() and not parts:
         return turned(Verdict.EMPTY)
+    cut = words.shortened or inbound.tree.truncated
     envelope = evolve(
         _envelope(tx, rules, mail, route, inbound),
         kind=EnvelopeKind.USER,
         trust=Trust.OWNER,
         subject=_subject(inbound, rules),
-        body=words.text,
+        body=f"{words.text.rstrip()}\n\n{CUT}".lstrip() if cut else words.text,
         quoted=words.quoted,
         from_address=judged.sender.address,
         from_name=judged.sender.name,

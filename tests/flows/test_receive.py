@@ -18,6 +18,7 @@ from mailgateway.flows import leases, mode, sessions
 from mailgateway.flows.bell import EventKind
 from mailgateway.flows.receive import NOTICES
 from mailgateway.flows.sessions import Ping
+from mailgateway.flows.sort import CUT
 from mailgateway.ids import (
     InstanceId,
     MachineId,
@@ -26,6 +27,8 @@ from mailgateway.ids import (
     machine_digest,
 )
 from mailgateway.mail.inbound import Inbound, read
+from mailgateway.mail.mime import PART_LIMIT
+from mailgateway.mail.reply import LINES_LIMIT
 from mailgateway.mail.verdict import Verdict
 from mailgateway.settings import Authentication, SingleMailboxProof
 from mailgateway.store import envelopes, machines, questions
@@ -118,6 +121,21 @@ class DeliveredTests(InboundTestCase):
         (found,) = self.pending()
         self.assertEqual([(part.id, part.size) for part in found.attachments], [("a1", 2), ("a2", 2)])
         self.assertNotIn("/", found.attachments[0].filename)
+
+    def test_a_mail_that_was_cut_says_so(self) -> None:
+        """Of too long a text and of too many parts the session learns that there is more; of others not."""
+        part = "--b\r\nContent-Type: text/plain\r\n\r\n"
+        many = (
+            letter("", subject=f"Re: {self.sent.subject}").replace(
+                b'text/plain; charset="utf-8"', b"multipart/mixed; boundary=b"
+            )
+            + (f"{part}the first\r\n" + f"{part}\r\n" * PART_LIMIT + "--b--\r\n").encode()
+        )
+        self.receive(self.reply("word\n" * (LINES_LIMIT + 1)), many, self.reply("all of it"))
+        long, parts, whole = self.words()
+        self.assertEqual(long.splitlines()[-3:], ["word", "", CUT])
+        self.assertEqual((parts.splitlines()[0], parts.splitlines()[-1]), ("the first", CUT))
+        self.assertEqual(whole, "all of it")
 
     def test_oldest_first(self) -> None:
         """Envelopes of one window are in the order of their UIDs, however they were handed over."""
