@@ -20,7 +20,7 @@ class Habits:
     answers: dict[str, Iterator[bytes]] = field(factory=dict)
     """What the next commands of a name are answered with, instead of what is usual."""
     mails: list[bytes] = field(factory=list)
-    """Headers of the mails that are there, with UIDs from 1."""
+    """The mails that are there, with UIDs from 1."""
     verbs: list[str] = field(factory=list)
 
     def server(self) -> "SmallImap":
@@ -36,6 +36,10 @@ class SmallImap(LineReceiver):
     def __init__(self, habits: Habits) -> None:
         self.habits = habits
         self.gone = False
+        self.spoken = 0
+        """Octets that were sent."""
+        self.cut_at: int | None = None
+        """After so many octets the connection is closed."""
         self._idle = b""
 
     def connectionMade(self) -> None:
@@ -86,13 +90,25 @@ class SmallImap(LineReceiver):
             self._end(tag, b"OK")
 
     def _fetch(self, line: bytes) -> None:
-        first = int(line.split(b" ")[3].split(b":")[0])
-        for uid, header in enumerate(self.habits.mails, 1):
-            if uid >= first:
+        first, _, last = line.split(b" ")[3].partition(b":")
+        final = len(self.habits.mails) if last == b"*" else int(last or first)
+        for uid, raw in enumerate(self.habits.mails, 1):
+            if int(first) <= uid <= final:
+                header = raw.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
                 self.sendLine(
-                    b"* %d FETCH (UID %d RFC822.SIZE %d BODY[HEADER.FIELDS (FROM)] {%d}\r\n%s)"
-                    % (uid, uid, len(header), len(header), header)
+                    b"* %d FETCH (UID %d RFC822.SIZE %d BODY[HEADER.FIELDS (FROM)] {%d}\r\n%s"
+                    b" BODY[]<0> {%d}\r\n%s)" % (uid, uid, len(raw), len(header), header, len(raw), raw)
                 )
+
+    def sendLine(self, line: bytes) -> None:
+        """Send a line, or as much of it as the connection still carries."""
+        data = line + b"\r\n"
+        if self.cut_at is not None:
+            data = data[: self.cut_at - self.spoken]
+        self.spoken += len(data)
+        self.transport.write(data)
+        if self.spoken == self.cut_at:
+            self.transport.loseConnection()
 
     def say(self, line: bytes) -> None:
         """Say something unasked."""

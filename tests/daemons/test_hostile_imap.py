@@ -6,11 +6,12 @@ The rows are those of the list in ``tests.protocols.test_rows``.
 from itertools import repeat
 
 from mailgateway.domain.reconnect import FailureClass
-from mailgateway.flows import folders
+from mailgateway.flows import deliver, folders
 from tests.daemons.small_imap import Habits
 from tests.daemons.test_watcher import THROTTLED, WatcherTestCase
 from tests.daemons.world import IMAP_PORT
-from tests.flows.outbound import ACCOUNT
+from tests.flows.inbound import letter
+from tests.flows.outbound import ACCOUNT, IDENTITY, S1
 
 STRANGER = b"From: somebody@elsewhere.example\r\nSubject: sale\r\n\r\n"
 HOUR = 3_600
@@ -153,6 +154,41 @@ class ConnectionTests(HostileTestCase):
             self.pass_time(900)
             self.assertEqual((self.state, self.cursor()), ("watching", (7, 1)), code)
             self.end(watcher)
+
+
+class LossTests(HostileTestCase):
+    """Connections that are lost at any moment."""
+
+    def take_in(self, cut_at: int | None) -> int:
+        """Three replies come, and the connection that tells of them is cut; octets since the news."""
+        self.setUp()
+        self.ping()
+        sent = self.submit()
+        watcher = self.begin()
+        connection = self.network.accepted[0]
+        before: int = connection.spoken
+        if cut_at is not None:
+            connection.cut_at = before + cut_at
+        for words in ("one", "two", "three"):
+            self.habits.mails.append(letter(words, replies_to=sent.message_id))
+        connection.say(b"* 3 EXISTS")
+        self.network.settle()
+        spoken: int = connection.spoken - before
+        for _ in range(4):
+            self.later(2)
+        self.assertEqual(self.state, "watching", cut_at)
+        gateway = self.gateway
+        pending = self.now(deliver.pending(gateway.database, IDENTITY, session=S1, kind=None))
+        self.assertEqual([envelope.body for envelope in pending], ["one", "two", "three"], cut_at)
+        self.end(watcher)
+        return spoken
+
+    def test_a_connection_that_is_cut_at_any_byte(self) -> None:
+        """Row 36: every mail is there in the end, once, in its order."""
+        total = self.take_in(None)
+        self.assertGreater(total, 1_000)
+        for cut_at in range(1, total + 1, 41):
+            self.take_in(cut_at)
 
 
 class AccountTests(HostileTestCase):
