@@ -11,12 +11,18 @@ from mailgateway.cli.service import base_of_settings, client_of, settings_of
 from mailgateway.client.answers import AccountState, Health
 
 ADVICE = {
+    "backing-off": "The mail server cannot be reached now; mailgateway tries again by itself.",
     "refused": (
         "The password was refused twice. mailgateway has stopped trying so that the account is not locked. "
         "Mend the password, then run `mailgateway reload`."
     ),
-    "backing off": "The mail server cannot be reached now; mailgateway tries again by itself.",
 }
+"""What to do, by the states that need it; the service's ``domain.account`` names them."""
+
+REFUSED_ONCE = (
+    "The password was refused. mailgateway tries it once more, {when}, and then no more, so that the account "
+    "is not locked. If it is wrong, mend it before, then run `mailgateway reload`."
+)
 
 STORE = (
     "The database cannot be used now (a full disk, a lock, a server that is down). Nothing is lost: mail "
@@ -33,12 +39,11 @@ def status_command(config: str | None, *, as_json: bool) -> None:
         client.prove()
         health = client.health()
     tags = [account.tag for account in settings.watched]
-    warnings = [*settings.warnings, *_texts(health, "warnings")]
     where = str(base_of_settings(settings))
-    answer = {**health, "warnings": warnings, "service": where}
+    answer = {**health, "warnings": settings.warnings, "service": where}
     answer.pop("proof", None)
     lines = status_lines(health, tags, where, datetime.now(UTC))
-    say(answer, [*lines, *(f"Warning: {warning}" for warning in warnings)], as_json=as_json)
+    say(answer, [*lines, *(f"Warning: {warning}" for warning in settings.warnings)], as_json=as_json)
 
 
 def status_lines(health: Health, tags: Sequence[str], where: str, now: datetime) -> list[str]:
@@ -65,7 +70,7 @@ def status_lines(health: Health, tags: Sequence[str], where: str, now: datetime)
     for number, account in enumerate(accounts):
         name = tags[0] if len(tags) == len(accounts) == 1 else str(number + 1)
         pairs.append((f"Account {name}", _account(account, now)))
-        word = ADVICE.get(account["state"].replace("_", " ").replace("-", " "))
+        word = _advice(account, now)
         if word and word not in advice:
             advice.append(word)
     return [printable(line) for line in (*facts(pairs), *advice)]
@@ -86,16 +91,15 @@ def _account(account: AccountState, now: datetime) -> str:
     return f"{text}, next attempt {when(again, now)}" if again else text
 
 
+def _advice(account: AccountState, now: datetime) -> str:
+    again = account.get("nextAttemptAt")
+    if account["state"] == "refused" and again:
+        return REFUSED_ONCE.format(when=when(again, now))
+    return ADVICE.get(account["state"], "")
+
+
 def _held(health: Mapping[str, Any]) -> int:
-    """Count the replies for other devices: what the service says, else what the last scan met."""
-    held = health.get("heldElsewhere")
-    if isinstance(held, int):
-        return held
+    """Count the replies for other devices that the last scan met."""
     refused = (health.get("lastScan") or {}).get("refused") or {}
     count = refused.get("other-device", 0)
     return count if isinstance(count, int) else 0
-
-
-def _texts(health: Mapping[str, Any], name: str) -> list[str]:
-    found = health.get(name)
-    return [str(text) for text in found] if isinstance(found, list) else []
