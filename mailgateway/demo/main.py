@@ -3,6 +3,7 @@
 Whatever happens, also on Ctrl-C, the service is stopped by its process and the folder removed.
 """
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -52,7 +53,8 @@ def main(*, keep: bool = False, json: bool = False) -> int:
         sys.stdout.flush()
 
     codes: list[int] = []
-    story = Story(say, reactor.seconds, json)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    story = Story(say, reactor.seconds, json, width)
     playing: list[Deferred[Any]] = []
 
     def broken(failure: Failure) -> None:

@@ -21,7 +21,7 @@ from mailgateway.client.answers import Delivery
 from mailgateway.demo.mailbox import SEEN, Letter
 from mailgateway.demo.person import Person
 from mailgateway.demo.server import AUTHSERV_ID, MailServer
-from mailgateway.demo.service import Service
+from mailgateway.demo.service import CLEANLY, Service
 from mailgateway.demo.story import Story
 from mailgateway.errors import ConfigError
 
@@ -114,7 +114,7 @@ class Demo:
             self._running = None
 
     async def keep(self) -> None:
-        """Wait until it is cancelled; ``StepFailed`` when the service ends by itself."""
+        """Wait until it is cancelled or the service was stopped; ``StepFailed`` when the service broke."""
         forever: Deferred[None] = Deferred()
         self._running = forever
         try:
@@ -122,6 +122,8 @@ class Demo:
         except CancelledError:
             if not self.service.how_it_ended:
                 raise
+            if self.service.how_it_ended == CLEANLY:
+                return  # Ctrl-C reaches the service as well, and it may be the first to end
             raise StepFailed(f"the service ended with {self.service.how_it_ended}") from None
 
     def open_mailboxes(self) -> None:

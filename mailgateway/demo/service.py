@@ -43,6 +43,10 @@ def settings_text(values: Mapping[str, Mapping[str, object]]) -> str:
     return "\n".join(lines)
 
 
+CLEANLY: Final = "exit status 0"
+"""How a service ended that was asked to."""
+
+
 class _Watched(ProcessProtocol):
     """Tells when the process has ended, and how."""
 
@@ -52,7 +56,7 @@ class _Watched(ProcessProtocol):
     def processEnded(self, reason: Failure) -> None:
         """Say it in words."""
         value: Any = reason.value
-        how = "exit status 0" if isinstance(value, ProcessDone) else f"exit status {value.exitCode}"
+        how = CLEANLY if isinstance(value, ProcessDone) else f"exit status {value.exitCode}"
         self.ended.callback(f"signal {value.signal}" if getattr(value, "signal", None) else how)
 
 

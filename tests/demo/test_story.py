@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.client import ApiRefused
 from mailgateway.demo.play import STEP_SECONDS, Demo, StepFailed
-from mailgateway.demo.service import settings_text
+from mailgateway.demo.service import CLEANLY, settings_text
 from mailgateway.demo.story import Story
 
 
@@ -35,6 +35,18 @@ class StoryTests(SynchronousTestCase):
         self.assertEqual(
             lines, ["once", "", "   1.50 s  session      asks", "", "Failed.", "    one", "    two"]
         )
+
+    def test_on_a_terminal(self) -> None:
+        """What is too wide goes on below its beginning; a narrow terminal wraps by itself."""
+        what = "sends a reply, 2,164 bytes with the quoted original, and [mg:f913c9] stays whole"
+        for width, rows in ((80, 2), (200, 1), (0, 1), (30, 1)):
+            lines: list[str] = []
+            Story(lines.append, Clock().seconds, width=width).tell("Robin", what)
+            self.assertEqual(len(lines), rows, width)
+            self.assertEqual(" ".join(" ".join(lines).split()), f"0.00 s Robin {what}")
+            if rows > 1:
+                self.assertLessEqual(max(map(len, lines)), width)
+                self.assertEqual([line[:24] for line in lines[1:]], [" " * 24])
 
     def test_for_programs(self) -> None:
         """One JSON object a line, and nothing else."""
@@ -103,6 +115,10 @@ class StepTests(SynchronousTestCase):
         self.assertNoResult(kept)
         kept.cancel()
         self.failureResultOf(kept, CancelledError)
+        kept = Deferred.fromCoroutine(self.demo.keep())
+        self.demo.service.how_it_ended = CLEANLY
+        kept.cancel()
+        self.assertIsNone(self.successResultOf(kept))
         kept = Deferred.fromCoroutine(self.demo.keep())
         self.demo.service.how_it_ended = "signal 9"
         kept.cancel()
