@@ -20,7 +20,7 @@ from mailgateway.domain.mode import Mode
 from mailgateway.errors import Refusal
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.ids import EnvelopeId, InstanceId, MachineId, SessionId
-from mailgateway.store import attachments, cursors, envelopes, flagging, journal, modes, sessions, sources
+from mailgateway.store import attachments, cursors, envelopes, flagging, journal, modes, sessions
 from mailgateway.store.database import Database, Tx
 
 LIMIT = 1_000
@@ -188,7 +188,7 @@ async def ack(database: Database, bell: Bell, identity: Identity, target: Target
 
 def consumed(tx: Tx, envelope: Envelope, instance: InstanceId) -> None:
     r"""Journal an envelope and ask for ``\Seen`` on its mail; an empty instance: the gateway itself."""
-    journal.add(tx, envelope.id, envelope.session_id, instance, sources.digest_of(tx, envelope.id))
+    journal.add(tx, envelope.id, envelope.session_id, instance)
     if envelope.source is not None:
         flagging.ask(tx, envelope.source)
 

@@ -54,8 +54,8 @@ class Who:
 class Letter:
     """One mail to send.  ``text`` is Markdown; times are aware; Message-IDs have their brackets.
 
-    ``references`` are the ancestors, oldest first.  ``expires_at`` and ``inbox_url`` are said in the footer
-    where given.  Control characters in any field are replaced by blanks, so that no field can break out.
+    ``references`` are the ancestors, oldest first.  ``expires_at`` is said in the footer where
+    given.  Control characters in any field are replaced by blanks, so that no field can break out.
     """
 
     kind: LetterKind
@@ -77,7 +77,6 @@ class Letter:
     references: tuple[MessageId, ...] = ()
     attachments: tuple[Enclosure, ...] = ()
     expires_at: datetime | None = None
-    inbox_url: str | None = None
 
 
 def one_line(text: str) -> str:
@@ -107,7 +106,7 @@ def _recommended(letter: Letter, option: str) -> bool:
 
 
 def _foot(letter: Letter) -> list[str]:
-    """How to answer, until when, and where else."""
+    """How to answer, and until when."""
     match letter.kind:
         case LetterKind.DECISION:
             how = (
@@ -122,8 +121,6 @@ def _foot(letter: Letter) -> list[str]:
             lines = []
     if letter.expires_at is not None and lines:
         lines.append(f"Replies arrive until {letter.expires_at:%Y-%m-%d %H:%M %Z}.")
-    if letter.inbox_url is not None:
-        lines.append(f"On the web: {one_line(letter.inbox_url)}")
     return lines
 
 

@@ -21,9 +21,7 @@ class Acked:
     acked_at: datetime
 
 
-def add(
-    tx: Tx, envelope_id: EnvelopeId, session_id: SessionId, instance_id: InstanceId, raw_sha256: str
-) -> bool:
+def add(tx: Tx, envelope_id: EnvelopeId, session_id: SessionId, instance_id: InstanceId) -> bool:
     """Write an entry; ``False`` when there was one already, which stays."""
     return insert_or_ignore(
         tx,
@@ -32,7 +30,6 @@ def add(
             "envelope_id": envelope_id,
             "session_id": session_id,
             "instance_id": instance_id,
-            "raw_sha256": raw_sha256,
             "acked_at": tx.now,
         },
     )

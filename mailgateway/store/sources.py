@@ -40,7 +40,6 @@ class Known:
     """The known mails with the same bytes, by digest, wherever they lie."""
 
 
-_DIGEST = select(table.c.raw_sha256).where(table.c.envelope_id == bindparam("id_")).limit(1)
 _KNOWN = select(table).where(
     or_(
         and_(
@@ -156,11 +155,6 @@ def lowest_uid_validity(tx: Tx, account: AccountName, folder: str) -> int:
         ).scalar()
         or 0
     )
-
-
-def digest_of(tx: Tx, envelope_id: EnvelopeId) -> str:
-    """The digest of the mail behind an envelope; ``""`` when none is known."""
-    return tx.execute(_DIGEST, {"id_": envelope_id}).scalar() or ""
 
 
 def prune(tx: Tx, before: datetime) -> int:

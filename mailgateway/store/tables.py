@@ -244,7 +244,6 @@ journal = Table(  # what was acked, and by whom; outlives the body of the envelo
     Column("envelope_id", String(32), primary_key=True),
     Column("session_id", String(255), nullable=False),
     Column("instance_id", String(255), nullable=False),  # empty: consumed by the gateway itself
-    Column("raw_sha256", String(64), nullable=False, server_default="", index=True),
     Column("acked_at", Instant, nullable=False, index=True),
 )
 

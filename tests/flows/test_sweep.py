@@ -1,10 +1,12 @@
 """Upkeep: dead claims come back, dead questions end, and nothing grows for ever."""
 
+from sqlalchemy import select
+
 from mailgateway.flows import sessions, sweep, uploads
 from mailgateway.flows.bell import EventKind
 from mailgateway.flows.sweep import Swept
 from mailgateway.ids import AttachmentId, InstanceId
-from mailgateway.store import envelopes, questions, sources, tables
+from mailgateway.store import envelopes, questions, tables
 from mailgateway.store import sessions as session_rows
 from mailgateway.store.database import Tx
 from tests.flows.inbound import TTL, InboundTestCase
@@ -142,7 +144,8 @@ class SweepTests(InboundTestCase):
             },
         )
         waiting = self.pending()[0].id
-        self.assertTrue(self.gateway.rows(lambda tx: sources.digest_of(tx, waiting)))
+        digest = select(tables.source.c.raw_sha256).where(tables.source.c.envelope_id == waiting)
+        self.assertTrue(self.gateway.rows(lambda tx: tx.execute(digest).scalar()))
 
     def test_offline_sessions(self) -> None:
         """A session that was silent for a month is forgotten."""

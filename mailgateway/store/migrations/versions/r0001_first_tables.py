@@ -109,12 +109,10 @@ def upgrade() -> None:
         sa.Column("envelope_id", sa.String(length=32), nullable=False),
         sa.Column("session_id", sa.String(length=255), nullable=False),
         sa.Column("instance_id", sa.String(length=255), nullable=False),
-        sa.Column("raw_sha256", sa.String(length=64), server_default="", nullable=False),
         sa.Column("acked_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("envelope_id"),
     )
     op.create_index(op.f("ix_journal_acked_at"), "journal", ["acked_at"], unique=False)
-    op.create_index(op.f("ix_journal_raw_sha256"), "journal", ["raw_sha256"], unique=False)
     op.create_table(
         "lease",
         sa.Column("resource", sa.String(length=512), nullable=False),
