@@ -94,7 +94,7 @@ def rendered(envelope: Envelope) -> str:
     frame stands before the first empty line.
     """
     sender = envelope.from_name or envelope.from_address or "mailgateway"
-    address = f"<{envelope.from_address}>" if envelope.from_name else ""
+    address = f"<{envelope.from_address}>" if envelope.from_name and envelope.from_address else ""
     lines = [
         f"Message {envelope.id} ({envelope.kind}, trust: {envelope.trust})",
         f"From: {_one_line(f'{sender} {address}')}",
