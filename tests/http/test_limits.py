@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -156,7 +157,7 @@ class MalformedTests(SynchronousTestCase):
     @given(st.lists(st.integers(1, len(PING) - 1), max_size=8))
     def test_chunking_never_matters(self, cuts: list[int]) -> None:
         """However the network splits two requests, the answers are the same."""
-        client = RIG.connect()
+        client = shared_rig().connect()
         places = sorted({0, *cuts, len(PING)})
         for start, end in pairwise(places):
             client.feed(PING[start:end])
@@ -168,7 +169,7 @@ class MalformedTests(SynchronousTestCase):
     @given(st.integers(0, len(PING)), st.integers(0, 40), st.binary(max_size=60))
     def test_no_bytes_end_in_a_traceback(self, place: int, gone: int, put: bytes) -> None:
         """A request with a hole or a splinter is answered, refused or waited for, and nothing is logged."""
-        client = RIG.connect()
+        client = shared_rig().connect()
         client.feed(PING[:place] + put + PING[place + gone :])
         if client.text():
             self.assertRegex(client.text(), rb"^HTTP/1\.1 [24]\d\d ")
@@ -177,7 +178,7 @@ class MalformedTests(SynchronousTestCase):
 
     def test_byte_by_byte_and_pipelined(self) -> None:
         """Three requests at once are answered in order; one byte at a time as well."""
-        whole, dribbled = RIG.connect(), RIG.connect()
+        whole, dribbled = shared_rig().connect(), shared_rig().connect()
         whole.feed(PING * 3)
         for place in range(len(PING)):
             dribbled.feed(PING[place : place + 1])
@@ -185,8 +186,10 @@ class MalformedTests(SynchronousTestCase):
         self.assertEqual([answer and answer.status for answer in found], [200] * 4)
 
 
-RIG = Rig()
-"""One for the tests that change nothing which others see: making one costs a database."""
+@cache
+def shared_rig() -> Rig:
+    """One for the tests that change nothing which others see: making one costs a database."""
+    return Rig()
 
 
 class DeadlineTests(SynchronousTestCase):
