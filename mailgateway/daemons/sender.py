@@ -256,7 +256,6 @@ class Sender(Service):
         return await outbox.conclude(
             self.database,
             self.bell,
-            self.identity,
             claimed,
             attempted.outcomes,
             error=attempted.error,

@@ -83,7 +83,6 @@ async def claim_next(
 async def conclude(
     database: Database,
     bell: Bell,
-    identity: Identity,
     claimed: Claimed,
     outcomes: Sequence[RecipientOutcome],
     *,
@@ -97,7 +96,6 @@ async def conclude(
     all went well; ``code`` is the SMTP code of a refusal that was about no recipient (of the login, say).
     Late news (the mail was claimed again, or a reply showed that it arrived) changes nothing.
     """
-    del identity  # the claim says all
     by_address = {outcome.address: outcome for outcome in outcomes}
 
     def work(tx: Tx) -> _Concluded:

@@ -104,14 +104,11 @@ def _facts(ping: Ping) -> dict[str, Any]:
     return facts
 
 
-async def bye(
-    database: Database, bell: Bell, identity: Identity, session: SessionId, instance: InstanceId
-) -> None:
+async def bye(database: Database, bell: Bell, session: SessionId, instance: InstanceId) -> None:
     """The instance leaves; its session's outstanding decision is freed as by ``free``.
 
     Not so when another live instance carries the session on: the decision is that one's by now.
     """
-    del identity  # every flow of a session is told who we are
 
     def work(tx: Tx) -> QuestionId | None:
         return _free(tx, session) if sessions.leave(tx, session, instance) else None
@@ -126,14 +123,13 @@ async def reserve(
     bell: Bell,
     identity: Identity,
     session: SessionId,
-    instance: InstanceId,
     random: bytes,
 ) -> QuestionId:
     """Reserve the session's one blocking decision; ``random`` are at least 12 random bytes.
 
+    It is the session's, whichever instance runs it.
     Refusals: ``decision_outstanding`` while one is reserved or open; ``registry_full`` over 10,000.
     """
-    del instance  # the reservation is the session's, whichever instance runs it
     question_id = question_id_of(random)
 
     def work(tx: Tx) -> None:
@@ -148,11 +144,8 @@ async def reserve(
     return question_id
 
 
-async def free(
-    database: Database, bell: Bell, identity: Identity, session: SessionId, instance: InstanceId
-) -> None:
+async def free(database: Database, bell: Bell, session: SessionId) -> None:
     """Free the session's decision: an unused reservation is gone, an open question stays answerable."""
-    del identity, instance
     freed = await database.run(lambda tx: _free(tx, session))
     _ring_question(bell, session, freed)
 

@@ -24,7 +24,7 @@ async def ping(doors: Doors, call: Call) -> Reply:
 async def bye(doors: Doors, call: Call) -> Reply:
     """Note that the session's instance ends."""
     asked = call.body(SessionRequest)
-    await flow.bye(doors.database, doors.bell, doors.identity, asked.session_id, asked.instance_id)
+    await flow.bye(doors.database, doors.bell, asked.session_id, asked.instance_id)
     return Reply()
 
 
@@ -32,7 +32,7 @@ async def reserve(doors: Doors, call: Call) -> Reply:
     """Reserve the session's one blocking decision."""
     asked = call.body(SessionRequest)
     question = await flow.reserve(
-        doors.database, doors.bell, doors.identity, asked.session_id, asked.instance_id, doors.mint(12)
+        doors.database, doors.bell, doors.identity, asked.session_id, doors.mint(12)
     )
     return Reply({"questionId": question})
 
@@ -40,7 +40,7 @@ async def reserve(doors: Doors, call: Call) -> Reply:
 async def free(doors: Doors, call: Call) -> Reply:
     """Free the reservation; a question that was mailed stays answerable."""
     asked = call.body(SessionRequest)
-    await flow.free(doors.database, doors.bell, doors.identity, asked.session_id, asked.instance_id)
+    await flow.free(doors.database, doors.bell, asked.session_id)
     return Reply()
 
 

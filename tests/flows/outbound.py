@@ -226,9 +226,7 @@ class OutboundTestCase(SynchronousTestCase):
                 RecipientOutcome(address, RecipientVerdict(verdict), code, f"{code} said the server")
                 for address in claimed.recipients
             ]
-        return self.now(
-            outbox.conclude(gateway.database, gateway.bell, gateway.identity, claimed, outcomes, error=error)
-        )
+        return self.now(outbox.conclude(gateway.database, gateway.bell, claimed, outcomes, error=error))
 
     def row(self, submitted: Submitted) -> Any:
         """The mail as the API shows it."""

@@ -40,7 +40,7 @@ from mailgateway.store import outbox as rows
 from mailgateway.store import questions
 from mailgateway.store.database import Tx, sqlite_database_engine
 from mailgateway.store.tables import metadata
-from tests.flows.outbound import ACCOUNT, I1, IDENTITY, PERSON, S1, S2, SENDER, ContestedDatabase, Gateway
+from tests.flows.outbound import ACCOUNT, IDENTITY, PERSON, S1, S2, SENDER, ContestedDatabase, Gateway
 
 T = TypeVar("T")
 
@@ -164,7 +164,7 @@ class Outbound(RuleBasedStateMachine):
         """A session reserves its decision."""
         gateway = self.gateway
         outcome = self._outcome(
-            sessions.reserve(gateway.database, gateway.bell, IDENTITY, session, I1, gateway.mint(12))
+            sessions.reserve(gateway.database, gateway.bell, IDENTITY, session, gateway.mint(12))
         )
         if session in self.blocking:
             assert isinstance(outcome, Refusal)
@@ -177,7 +177,7 @@ class Outbound(RuleBasedStateMachine):
     @rule(session=SESSIONS)
     def free(self, session: SessionId) -> None:
         """A session frees its decision."""
-        self._outcome(sessions.free(self.gateway.database, self.gateway.bell, IDENTITY, session, I1))
+        self._outcome(sessions.free(self.gateway.database, self.gateway.bell, session))
         self.blocking.pop(session, None)
 
     # --- what the sender and the server do
@@ -211,9 +211,7 @@ class Outbound(RuleBasedStateMachine):
             self._lost_sight(mail)
         gateway = self.gateway
         outcome = RecipientOutcome(PERSON, verdict)
-        state = self._outcome(
-            outbox.conclude(gateway.database, gateway.bell, IDENTITY, claimed, [outcome], error="")
-        )
+        state = self._outcome(outbox.conclude(gateway.database, gateway.bell, claimed, [outcome], error=""))
         if not mail.over:
             self._settled(mail, state)
 

@@ -14,7 +14,7 @@ from mailgateway.flows.resolve import resolve
 from mailgateway.ids import QuestionId, RouteId
 from mailgateway.store import questions
 from mailgateway.store.database import Tx, transact
-from tests.flows.outbound import I1, IDENTITY, PERSON, S1, OutboundTestCase
+from tests.flows.outbound import IDENTITY, PERSON, S1, OutboundTestCase
 
 
 class ResolveTests(OutboundTestCase):
@@ -66,9 +66,7 @@ class ResolveTests(OutboundTestCase):
         self.gateway.rows(cancel)
         self.assertEqual(self._resolve(), NotOpen(QuestionStatus.CANCELLED))
         gateway = self.gateway
-        self.question_id = self.now(
-            sessions.reserve(gateway.database, gateway.bell, IDENTITY, S1, I1, b"r" * 12)
-        )
+        self.question_id = self.now(sessions.reserve(gateway.database, gateway.bell, IDENTITY, S1, b"r" * 12))
         self.assertEqual(self._resolve(), NotOpen(QuestionStatus.RESERVED))
 
     def test_expired_questions_are_found(self) -> None:

@@ -162,7 +162,7 @@ class ByeTests(OutboundTestCase):
     def test_bye_frees_the_reservation(self) -> None:
         """Of one that was not used, and of an open question, which stays answerable."""
         self.ping()
-        self.now(sessions.reserve(self.gateway.database, self.gateway.bell, IDENTITY, S1, I1, b"r" * 12))
+        self.now(sessions.reserve(self.gateway.database, self.gateway.bell, IDENTITY, S1, b"r" * 12))
         self._bye(I1)
         self.assertEqual(self._count(), 0)
         sent = self.submit("decision")
@@ -202,11 +202,11 @@ class ByeTests(OutboundTestCase):
         self._bye(I1)
 
     def _bye(self, instance: InstanceId) -> None:
-        self.now(sessions.bye(self.gateway.database, self.gateway.bell, IDENTITY, S1, instance))
+        self.now(sessions.bye(self.gateway.database, self.gateway.bell, S1, instance))
 
     def _reserve(self) -> None:
         gateway = self.gateway
-        self.now(sessions.reserve(gateway.database, gateway.bell, IDENTITY, S1, I2, b"r" * 12))
+        self.now(sessions.reserve(gateway.database, gateway.bell, IDENTITY, S1, b"r" * 12))
 
     def _left_at(self) -> object:
         found = self.gateway.rows(lambda tx: rows.find(tx, S1))
@@ -265,10 +265,10 @@ class ReserveTests(OutboundTestCase):
 
     def _reserving(self, session_id: SessionId = S1) -> Coroutine[Deferred[Any], Any, QuestionId]:
         gateway = self.gateway
-        return sessions.reserve(gateway.database, gateway.bell, IDENTITY, session_id, I1, gateway.mint(12))
+        return sessions.reserve(gateway.database, gateway.bell, IDENTITY, session_id, gateway.mint(12))
 
     def _reserve(self, session_id: SessionId = S1) -> QuestionId:
         return self.now(self._reserving(session_id))
 
     def _free(self) -> None:
-        self.now(sessions.free(self.gateway.database, self.gateway.bell, IDENTITY, S1, I1))
+        self.now(sessions.free(self.gateway.database, self.gateway.bell, S1))

@@ -20,7 +20,7 @@ from mailgateway.store import machines, modes, questions, routes, threads
 from mailgateway.store import outbox as rows
 from mailgateway.store.database import Tx, transact
 from mailgateway.store.tables import metadata
-from tests.flows.outbound import I1, IDENTITY, PERSON, S1, S2, SENDER, Interrupted, OutboundTestCase
+from tests.flows.outbound import IDENTITY, PERSON, S1, S2, SENDER, Interrupted, OutboundTestCase
 
 
 class SubmitTests(OutboundTestCase):
@@ -253,7 +253,7 @@ class DecisionTests(OutboundTestCase):
         first = self.submit("decision")
         self.assertEqual(self.refused(self.submitting("decision")).code, "decision_outstanding")
         self.submit("decision", session=S2)
-        self.now(sessions.free(self.gateway.database, self.gateway.bell, IDENTITY, S1, I1))
+        self.now(sessions.free(self.gateway.database, self.gateway.bell, S1))
         self.submit("decision")
         question = self.gateway.rows(lambda tx: questions.find(tx, first.question_id or ""))  # type: ignore[arg-type]
         assert question is not None
@@ -262,7 +262,7 @@ class DecisionTests(OutboundTestCase):
     def test_a_reservation_is_used(self) -> None:
         """The session's own unused reservation becomes the question."""
         database, bell = self.gateway.database, self.gateway.bell
-        reserved = self.now(sessions.reserve(database, bell, IDENTITY, S1, I1, b"r" * 12))
+        reserved = self.now(sessions.reserve(database, bell, IDENTITY, S1, b"r" * 12))
         self.assertEqual(self.submit("decision").question_id, reserved)
         self.assertEqual(self.gateway.rows(lambda tx: questions.count_blocking(tx, IDENTITY.machine_id)), 1)
 

@@ -86,7 +86,7 @@ class SweepTests(InboundTestCase):
         asked = self.submit("decision")
         self.ping(S2, InstanceId("two"))
         gateway = self.gateway
-        self.now(sessions.reserve(gateway.database, gateway.bell, IDENTITY, S2, InstanceId("two"), b"r" * 12))
+        self.now(sessions.reserve(gateway.database, gateway.bell, IDENTITY, S2, b"r" * 12))
         self.assertEqual(self.sweep().expired, 0)
         gateway.later(hours=169)
         gateway.kinds()

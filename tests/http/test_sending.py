@@ -20,7 +20,7 @@ class SendTests(RouteCase):
         claimed = done(outbox.claim_next(rig.database, rig.identity, AccountName("main"), lease_seconds=600))
         outcomes = [RecipientOutcome(address, verdict, code, "words") for address in claimed.recipients]
         error = "" if verdict is RecipientVerdict.ACCEPTED else f"{code} words"
-        done(outbox.conclude(rig.database, rig.bell, rig.identity, claimed, outcomes, error=error))
+        done(outbox.conclude(rig.database, rig.bell, claimed, outcomes, error=error))
 
     def test_a_notification_is_queued(self) -> None:
         """And can be followed."""
