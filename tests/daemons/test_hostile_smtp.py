@@ -3,9 +3,12 @@
 The rows are those of the list in ``tests.protocols.test_smtp_rows``.
 """
 
+from itertools import chain, repeat
+
 from mailgateway.domain.outbox import OutboxState
 from tests.daemons.sending import SenderTestCase
-from tests.fakes.smtp_script import DROP, HANG, SmtpServer
+from tests.daemons.world import SMTP_PORT
+from tests.fakes.smtp_script import DROP, HANG, Script, SmtpServer
 
 DAY = 24 * 3_600
 WRONG = "535 5.7.8 authentication failed"
@@ -23,6 +26,41 @@ class AlwaysAnswering(SmtpServer):
         if point == self.point:
             self.script.answer(point, self.words)
         return super().at(point, usual)
+
+
+class Cut(SmtpServer):
+    """Hears so many octets, then closes."""
+
+    def __init__(self, script: Script, octets: int) -> None:
+        super().__init__(script)
+        self.left = octets
+
+    def dataReceived(self, data: bytes) -> None:
+        heard, self.left = data[: self.left], max(0, self.left - len(data))
+        super().dataReceived(heard)
+        if not self.left:
+            self.transport.loseConnection()
+
+
+class LossTests(SenderTestCase):
+    """Connections that are lost at any moment."""
+
+    def test_a_connection_that_is_cut_at_any_byte(self) -> None:
+        """Row 56: the mail arrives once, wherever the first connection was lost before the server had it."""
+        octets, ended = 1, False
+        while not ended:
+            self.setUp()
+            cut = Cut(self.script, octets)
+            self.network.servers[SMTP_PORT] = chain([cut], map(SmtpServer, repeat(self.script))).__next__
+            sent = self.submit()
+            ended = cut.left > 0
+            for _ in range(8):
+                self.later(200)
+            self.assertEqual((self.state(sent), self.copies()), (OutboxState.SENT, 1), octets)
+            self.assertEqual(self.script.connections, 1 if ended else 2, octets)
+            self.end(self.senders[-1])
+            octets += 61
+        self.assertGreater(octets, 1_000)
 
 
 class MailTests(SenderTestCase):

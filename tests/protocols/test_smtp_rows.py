@@ -53,6 +53,7 @@ ROWS: dict[str, Row] = {
     "56": held(
         "loss after the final dot",
         HOURS + "test_loss_after_the_final_dot",
+        "daemons.test_hostile_smtp.LossTests.test_a_connection_that_is_cut_at_any_byte",
         ENDINGS + "LossTests.test_unclear_for_the_accepted_only",
         OUTBOX + "UnclearTests.test_it_rests_ten_minutes_also_over_restarts",
         OUTBOX + "UnclearTests.test_twice_unclear_is_failed",
