@@ -364,3 +364,10 @@ class ListTests(SynchronousTestCase):
         """And every test that is named exists."""
         self.assertEqual(unknown_tests(ROWS), [])
         self.assertEqual(unexplained(ROWS), [])
+
+    def test_a_name_that_is_no_test_is_found(self) -> None:
+        """A renamed test must not leave its row without one."""
+        names = (BOX + "test_select", BOX + "test_gone", "protocols.nowhere.T.test_x", BOX + "collect")
+        rows = {"1": held("odd", *names), "2": open_("bare", "")}
+        self.assertEqual(unknown_tests(rows), list(names[1:]))
+        self.assertEqual(unexplained(rows), ["2"])
