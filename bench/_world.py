@@ -279,12 +279,14 @@ class Service:
 
     def client(self) -> Client:
         """A client of its API."""
-        return Client(Base(host="127.0.0.1", port=self.port), self.state_dir / "secret.key", timeout=30)
+        return Client(
+            Base(host="127.0.0.1", port=self.port), self.state_dir / secrets.SESSION_KEY, timeout=30
+        )
 
     @property
     def key(self) -> str:
         """The key of sessions."""
-        return (self.state_dir / "secret.key").read_text(encoding="utf-8").strip()
+        return (self.state_dir / secrets.SESSION_KEY).read_text(encoding="utf-8").strip()
 
     def count(self, table: str) -> int:
         """How many rows a table has."""

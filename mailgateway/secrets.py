@@ -21,6 +21,9 @@ from mailgateway.ids import MachineId
 SHORTEST_KEY = 32
 LARGEST_SECRET = 64 * 1024
 
+SESSION_KEY = "secret.key"
+"""The file in the state directory with the key of sessions, which the service proves itself with, too."""
+
 NOT_OURS = 0o027
 """What the state directory permits nobody: its group to write, and others to do anything."""
 
@@ -120,7 +123,7 @@ def prepare_state_dir(path: Path) -> None:
 
 def session_key(state_dir: Path) -> str:
     """The text of ``secret.key``, made when missing: what sessions prove themselves with."""
-    return _own_key(state_dir / "secret.key")
+    return _own_key(state_dir / SESSION_KEY)
 
 
 def person_key(state_dir: Path) -> str:

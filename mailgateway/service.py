@@ -176,7 +176,7 @@ def _is_ours(settings: Settings) -> bool:
     daemon = settings.daemon
     base = Base(host=daemon.host, port=daemon.port) if daemon.port else Base(socket=daemon.socket)
     try:
-        with Client(base, daemon.state_dir / "secret.key", timeout=2.0) as client:
+        with Client(base, daemon.state_dir / secrets.SESSION_KEY, timeout=2.0) as client:
             client.prove()
     except (ServiceUnreachable, WrongService):
         return False

@@ -6,6 +6,7 @@ import click
 
 from mailgateway.cli.report import say, shared
 from mailgateway.cli.service import session_of, session_option, settings_of
+from mailgateway.secrets import SESSION_KEY
 
 
 @click.group("token")
@@ -44,5 +45,5 @@ def secret_command() -> None:
 @shared
 def path_command(config: str | None, *, as_json: bool) -> None:
     """Print the path of the session key, never the key."""
-    path = settings_of(config).daemon.state_dir / "secret.key"
+    path = settings_of(config).daemon.state_dir / SESSION_KEY
     say({"path": str(path), "exists": os.access(path, os.F_OK)}, str(path), as_json=as_json)

@@ -24,7 +24,7 @@ from mailgateway.client import Client, ServiceUnreachable
 from mailgateway.client.answers import Health
 from mailgateway.client.api import API_VERSION
 from mailgateway.errors import ConfigError
-from mailgateway.secrets import prepare_state_dir
+from mailgateway.secrets import SESSION_KEY, prepare_state_dir
 from mailgateway.settings import Settings, config_path, load
 
 START_SECONDS = 20.0
@@ -154,7 +154,7 @@ class Life:
     def client(self) -> Client:
         """Make a client with our own key."""
         base = base_of_settings(self.settings)
-        return Client(base, self.settings.daemon.state_dir / "secret.key", timeout=PROBE_SECONDS)
+        return Client(base, self.settings.daemon.state_dir / SESSION_KEY, timeout=PROBE_SECONDS)
 
     def look(self) -> Found | None:
         """Find the service; who does not prove to be ours is none, nor is anybody before there is a key."""

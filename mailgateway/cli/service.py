@@ -8,6 +8,7 @@ import click
 
 from mailgateway.client import Base, Client
 from mailgateway.errors import ConfigError
+from mailgateway.secrets import SESSION_KEY
 from mailgateway.settings import Settings, config_path, load
 
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
@@ -45,7 +46,7 @@ def client_of(settings: Settings) -> Client:
     base = base_of_settings(settings)
     if other:
         return Client(base, Path(other), prove=False)
-    return Client(base, settings.daemon.state_dir / "secret.key")
+    return Client(base, settings.daemon.state_dir / SESSION_KEY)
 
 
 def session_of(given: str | None) -> str:

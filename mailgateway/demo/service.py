@@ -20,6 +20,7 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
 import mailgateway
+from mailgateway.secrets import SESSION_KEY
 
 STOP_SECONDS: Final = 12
 """How long a clean stop may take before the process is killed; the service itself promises ten."""
@@ -79,7 +80,7 @@ class Service:
     @property
     def key_path(self) -> Path:
         """The key of sessions, once the service has made it."""
-        return self.state_dir / "secret.key"
+        return self.state_dir / SESSION_KEY
 
     @property
     def log_path(self) -> Path:

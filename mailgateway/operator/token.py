@@ -9,7 +9,7 @@ from attrs import frozen
 
 from mailgateway.domain.token import mint
 from mailgateway.ids import SessionId
-from mailgateway.secrets import read_key
+from mailgateway.secrets import SESSION_KEY, read_key
 from mailgateway.settings import Settings
 
 
@@ -24,6 +24,6 @@ class Minted:
 def mint_for(settings: Settings, session: str, hours: int, now: datetime | None = None) -> Minted:
     """Mint a token for a session of this device; ``ConfigError`` while there is no session key yet."""
     expires = (now or datetime.now(UTC)) + timedelta(hours=hours)
-    key = read_key(settings.daemon.state_dir / "secret.key", own=True)
+    key = read_key(settings.daemon.state_dir / SESSION_KEY, own=True)
     token = mint(SessionId(session), settings.device.name, expires, key)
     return Minted(f"[{settings.security.tag}:{token}]", expires.strftime("%Y-%m-%dT%H:%M:%SZ"))
