@@ -318,4 +318,5 @@ def _not_claimant() -> Refusal:
 
 
 def _dropped(tx: Tx, envelope: Envelope) -> Refusal:
-    return _stale() if envelopes.dropped_reason(tx, EnvelopeId(envelope.id)) == "renumbered" else _unknown()
+    reason = envelopes.dropped_reason(tx, EnvelopeId(envelope.id))
+    return _stale() if reason == envelopes.RENUMBERED else _unknown()

@@ -209,7 +209,7 @@ class _Filing:
         found = [
             before
             for before in self.digests.get(mail.raw_sha256, ())
-            if envelopes.dropped_reason(self.tx, before.envelope_id) != "renumbered"
+            if envelopes.dropped_reason(self.tx, before.envelope_id) != envelopes.RENUMBERED
         ]
         # what still has its place in this numbering is the mail itself, and this one its copy
         here = [before for before in found if not self._renumbered(before)]
@@ -221,7 +221,7 @@ class _Filing:
             (
                 each
                 for each in (sources.saying(self.tx, said) if said else ())
-                if envelopes.dropped_reason(self.tx, each) != "renumbered"
+                if envelopes.dropped_reason(self.tx, each) != envelopes.RENUMBERED
             ),
             None,
         )

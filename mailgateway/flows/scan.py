@@ -24,7 +24,7 @@ from mailgateway.flows.patience import WINDOW, Patience
 from mailgateway.flows.ports import FetchedMail, Mailbox
 from mailgateway.flows.receive import Examined, Received, Window, receive
 from mailgateway.flows.sort import FilingRules
-from mailgateway.mail.inbound import Inbound, is_candidate, read, read_headers
+from mailgateway.mail.inbound import LARGEST_MAIL, Inbound, is_candidate, read, read_headers
 from mailgateway.mail.verdict import Verdict
 from mailgateway.store.database import Database
 
@@ -33,9 +33,6 @@ FEW = 8
 
 SMALL = 64 * 1024
 """Octets of a mail that is small."""
-
-LARGEST = 25 * 1024 * 1024
-"""Octets that are fetched of one mail at most; of a larger one the header is read and a notice given."""
 
 BATCH = 4 * 1024 * 1024
 """Octets of candidates that are judged before they are filed."""
@@ -234,13 +231,13 @@ class Scanner:
     async def _examine(self, mailbox: Mailbox, mail: FetchedMail) -> Examined | None:
         """Fetch and judge one candidate; ``None`` when it has vanished meanwhile."""
         received_at = mail.received_at or datetime.now(UTC)
-        if mail.raw is None and mail.size > LARGEST:
+        if mail.raw is None and mail.size > LARGEST_MAIL:
             return _unread(mail, received_at, Verdict.TOO_LARGE, f"it has {mail.size} octets")
         place = (mailbox.uid_validity, mail.uid)
         raw = mail.raw
         if raw is None and not self._patience.is_over(place):
             try:
-                raw = await mailbox.fetch_raw(mail.uid, LARGEST)
+                raw = await mailbox.fetch_raw(mail.uid, LARGEST_MAIL)
             except PeerError as error:
                 self._patience.text_failed(place, error)
                 raise

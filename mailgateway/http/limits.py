@@ -18,6 +18,7 @@ from twisted.web.http import HTTPChannel, datetimeToString
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IRequest
 
+from mailgateway.flows.uploads import UPLOAD_LIMIT
 from mailgateway.flows.waiting import Timers
 from mailgateway.http.guards import API_VERSION
 from mailgateway.http.problems import Problem
@@ -32,7 +33,6 @@ IDLE_SECONDS = 60.0
 CLOSING_SECONDS = 15.0
 
 LARGEST_BODY = 1_000_000
-LARGEST_UPLOAD = 25_000_000
 IN_MEMORY = 100_000
 MOST_CONNECTIONS = 1_000
 
@@ -45,7 +45,7 @@ COMMON_HEADER = (
 """On every answer, whoever gives it."""
 
 
-TOO_LARGE = Problem("too_large", f"a body has at most {LARGEST_BODY:,} bytes, an upload {LARGEST_UPLOAD:,}")
+TOO_LARGE = Problem("too_large", f"a body has at most {LARGEST_BODY:,} bytes, an upload {UPLOAD_LIMIT:,}")
 
 
 class Phase(Enum):

@@ -18,13 +18,13 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request, Site
 
 from mailgateway.errors import Refusal
+from mailgateway.flows.uploads import UPLOAD_LIMIT
 from mailgateway.http.folder import Upload
 from mailgateway.http.guards import Guards
 from mailgateway.http.keys import Bearer
 from mailgateway.http.limits import (
     IN_MEMORY,
     LARGEST_BODY,
-    LARGEST_UPLOAD,
     TOO_LARGE,
     Channel,
     Connections,
@@ -77,8 +77,8 @@ class LimitedRequest(Request):
     def _store(self, site: "LimitedSite", method: bytes, uri: bytes, length: int | None) -> IO[bytes]:
         if isinstance(self.verdict, Bearer):
             if method == b"POST" and uri.split(b"?", 1)[0] == b"/attachments" and length != 0:
-                self._most = LARGEST_UPLOAD
-                if length is None or length <= LARGEST_UPLOAD:
+                self._most = UPLOAD_LIMIT
+                if length is None or length <= UPLOAD_LIMIT:
                     self.upload = site.begin_upload(self.verdict, length)
                     return self.upload.stream
             elif length is None or IN_MEMORY < length <= LARGEST_BODY:

@@ -40,6 +40,9 @@ SCAN_FIELDS = (
 )
 """The header fields that a scan asks for; nothing else of a stranger's mail is read."""
 
+LARGEST_MAIL = 25 * 1024 * 1024
+"""Octets of a mail that is read; of a larger one only the header is."""
+
 REFERENCE_LIMIT = 200
 RECIPIENT_LIMIT = 200
 

@@ -11,10 +11,10 @@ from typing import Any, BinaryIO
 
 from mailgateway.domain.explain import Context, explain
 from mailgateway.errors import ConfigError, Problem
+from mailgateway.mail.inbound import LARGEST_MAIL
 from mailgateway.mail.own import Own, own_of
 from mailgateway.settings import Settings
 
-LARGEST_MAIL = 25 * 1024 * 1024
 LARGEST_CONTEXT = 8 * 1024 * 1024
 
 

@@ -25,6 +25,9 @@ from mailgateway.store.tables import envelope as table
 OPEN = (DeliveryState.NEW.value, DeliveryState.CLAIMED.value)
 """States in which an envelope still waits for its session."""
 
+RENUMBERED = "renumbered"
+"""Why an envelope was dropped whose mail was not found again under the folder's new numbers."""
+
 CHUNK = 500
 """How many ids one statement names at most."""
 
@@ -316,7 +319,7 @@ def drop_other(tx: Tx, account: str, folder: str, uid_validity: int) -> int:
         )
         .values(
             state=DeliveryState.DROPPED.value,
-            dropped_reason="renumbered",
+            dropped_reason=RENUMBERED,
             lease_until=None,
             settled_at=tx.now,
         )

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from mailgateway.flows.uploads import UPLOAD_LIMIT
 from mailgateway.http.limits import (
     BODY_SECONDS,
     CLOSING_SECONDS,
     HEADER_SECONDS,
     IDLE_SECONDS,
     LARGEST_BODY,
-    LARGEST_UPLOAD,
     Connections,
 )
 from tests.http.rig import HOST, KEY, Client, Rig, request
@@ -107,7 +107,7 @@ class BodyTests(SynchronousTestCase):
         fields = {"Transfer-Encoding": "chunked", "X-Session-Id": "s", "X-Filename": "big"}
         client = self.rig.connect()
         client.feed(request("POST", "/attachments", headers=fields).replace(b"Content-Length: 0\r\n", b""))
-        for _ in range(LARGEST_UPLOAD // 1_000_000):
+        for _ in range(UPLOAD_LIMIT // 1_000_000):
             client.feed(chunk(1_000_000))
         self.assertEqual(len(list(self.rig.uploads.iterdir())), 1)
         self.assertFalse(client.closed)

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from mailgateway.errors import StoreUnavailable
+from mailgateway.flows.uploads import UPLOAD_LIMIT
 from mailgateway.http.folder import LEAST_FREE, LOOK_SECONDS, Upload
 from mailgateway.http.keys import Bearer
-from mailgateway.http.limits import LARGEST_UPLOAD
 from tests.http.case import RouteCase
 from tests.http.rig import BOUND, KEY, Client, done, request
 
@@ -100,8 +100,8 @@ class QuotaTests(UploadCase):
 
     def test_a_key_takes_its_share_of_what_may_come(self) -> None:
         """Another machine's key announces much and sends nothing: ours still has room."""
-        self.folder.most = 10 * LARGEST_UPLOAD
-        clients = [self.begin(LARGEST_UPLOAD, key=BOUND) for _ in range(4)]
+        self.folder.most = 10 * UPLOAD_LIMIT
+        clients = [self.begin(UPLOAD_LIMIT, key=BOUND) for _ in range(4)]
         self.over_quota(self.begin(1, key=BOUND))
         self.assertEqual(self.upload(1), 200)
         clients[0].hang_up()
@@ -110,7 +110,7 @@ class QuotaTests(UploadCase):
     def test_nobody_announces_more_than_there_is(self) -> None:
         """As the bounds are set: all that may come at a time fits."""
         folder = type(self.rig)().doors.folder
-        self.assertLess(folder.coming.most * LARGEST_UPLOAD, folder.most)
+        self.assertLess(folder.coming.most * UPLOAD_LIMIT, folder.most)
         self.assertLess(folder.coming.own, folder.coming.most)
 
 
