@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 PACKAGE = Path(__file__).parent.parent / "mailgateway"
 
-BASE = frozenset({"errors", "ids", "settings", "secrets", "providers", "__init__"})
+BASE = frozenset({"contract", "errors", "ids", "settings", "secrets", "providers", "__init__"})
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "mail": frozenset(),

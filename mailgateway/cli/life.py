@@ -22,7 +22,7 @@ from mailgateway.cli.starting import Launched, launch
 from mailgateway.cli.turns import Turn, holder_of, service_is_gone, turn
 from mailgateway.client import Client, ServiceUnreachable
 from mailgateway.client.answers import Health
-from mailgateway.client.api import API_VERSION
+from mailgateway.contract import API_VERSION
 from mailgateway.errors import ConfigError
 from mailgateway.secrets import SESSION_KEY, prepare_state_dir
 from mailgateway.settings import Settings, config_path, load

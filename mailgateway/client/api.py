@@ -16,13 +16,12 @@ from mailgateway.client.answers import Delivery, Event, Fate, Health, Mode, Outb
 from mailgateway.client.connection import Answer, Base, connect, demand_proof, exchange, json_of, refusal_of
 from mailgateway.client.events import read_events
 from mailgateway.client.failures import ServiceUnreachable, WrongService
+from mailgateway.contract import API_VERSION, LONGEST_WAIT
 from mailgateway.secrets import read_key
 
-API_VERSION = 1
 VERSION_HEADER = {"Mailgateway-Api": str(API_VERSION)}
 SEND_SECONDS = 75.0
 """A decision waits up to a minute for the mail server's word."""
-LONGEST_WAIT = 60.0
 STALE_SECONDS = 5.0
 """A connection that was idle for longer may have been closed by the service: a new one is cheaper."""
 

@@ -5,7 +5,6 @@ it knows the key, by an HMAC over a challenge of ours.  The connection that gave
 the key is sent on: it is never silently opened anew.
 """
 
-import hashlib
 import hmac
 import http.client
 import json
@@ -19,10 +18,10 @@ from urllib.parse import urlsplit
 from attrs import field, frozen
 
 from mailgateway.client.failures import ApiRefused, ServiceUnreachable, WrongService
+from mailgateway.contract import proof_of
 
 CONNECT_SECONDS = 5.0
 LARGEST_ANSWER = 32 * 1024 * 1024
-PROOF_PREFIX = b"mailgateway-health-1\0"
 
 
 @frozen
@@ -142,11 +141,6 @@ def refusal_of(answer: Answer) -> ApiRefused:
     if not isinstance(code, str) or not code:
         code = f"http_{answer.status}"
     return ApiRefused(code, str(message) or f"the service answered {answer.status}", answer.status, fields)
-
-
-def proof_of(key: str, challenge: str) -> str:
-    """The proof that the service gives for a challenge, as hex (API, ``GET /health``)."""
-    return hmac.new(key.encode(), PROOF_PREFIX + challenge.encode(), hashlib.sha256).hexdigest()
 
 
 def demand_proof(

@@ -14,12 +14,11 @@ from attrs import define
 from twisted.internet.address import UNIXAddress
 from twisted.web.http import Request
 
+from mailgateway.contract import API_VERSION
 from mailgateway.errors import Refusal
 from mailgateway.http.keys import NOBODY, Bearer, Keys
 from mailgateway.settings import Settings
 from mailgateway.shapes.kinds import CONTROL
-
-API_VERSION = 1
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 FORWARDING = (

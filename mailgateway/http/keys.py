@@ -4,18 +4,16 @@ Keys are compared in constant time and every key is compared, so that time tells
 The text of a key is never in a repr.
 """
 
-import hashlib
 import hmac
 from collections.abc import Mapping
 
 from attrs import Factory, field, frozen
 
 from mailgateway import secrets
+from mailgateway.contract import proof_of
 from mailgateway.errors import Refusal
 from mailgateway.ids import SessionId
 from mailgateway.settings import PersonDoor, Role, Settings
-
-PROOF_PREFIX = b"mailgateway-health-1\0"
 
 
 @frozen
@@ -72,10 +70,8 @@ class Keys:
         return found
 
     def proof(self, challenge: str) -> str:
-        """Answer a client's challenge, so that it sends its key only to us: hex HMAC-SHA256."""
-        return hmac.new(
-            self.session.encode(), PROOF_PREFIX + challenge.encode("ascii"), hashlib.sha256
-        ).hexdigest()
+        """Answer a client's challenge, so that it sends its key only to us."""
+        return proof_of(self.session, challenge)
 
 
 def read_keys(settings: Settings) -> Keys:

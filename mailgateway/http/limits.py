@@ -18,9 +18,9 @@ from twisted.web.http import HTTPChannel, datetimeToString
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IRequest
 
+from mailgateway.contract import API_VERSION
 from mailgateway.flows.uploads import UPLOAD_LIMIT
 from mailgateway.flows.waiting import Timers
-from mailgateway.http.guards import API_VERSION
 from mailgateway.http.problems import Problem
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import attrs
 from attrs import AttrsInstance
 
 from mailgateway import __version__
-from mailgateway.http.guards import API_VERSION
+from mailgateway.contract import API_VERSION
 from mailgateway.http.problems import STATUS
 from mailgateway.http.routes import Route
 from mailgateway.settings import Role

@@ -1,6 +1,7 @@
 """The service itself: health, settings, mail that came in, metrics, and its end."""
 
 from mailgateway import __version__
+from mailgateway.contract import API_VERSION
 from mailgateway.domain.account import is_well
 from mailgateway.errors import Refusal, StoreUnavailable
 from mailgateway.flows import mode as modes
@@ -9,7 +10,7 @@ from mailgateway.flows.fates import fates
 from mailgateway.flows.ports import ProcessControl
 from mailgateway.http import shapes_of
 from mailgateway.http.doors import Doors
-from mailgateway.http.guards import API_VERSION, is_local
+from mailgateway.http.guards import is_local
 from mailgateway.http.routes import Call, Reply
 from mailgateway.shapes import Fates, Health, HealthQuery, InboundQuery
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from attrs import field, frozen
 
+from mailgateway.contract import LONGEST_WAIT
 from mailgateway.errors import Refusal
 from mailgateway.ids import AttachmentId, InstanceId, SessionId
 from mailgateway.shapes.fields import Named
@@ -21,7 +22,6 @@ from mailgateway.shapes.kinds import (
     whole_kind,
 )
 
-LONGEST_WAIT = 60
 LONGEST_TEXT = 1_000_000
 LARGEST_UID = 2**32 - 1
 

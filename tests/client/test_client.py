@@ -7,7 +7,7 @@ from tempfile import mkdtemp
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.client import ApiRefused, Base, Client, ServiceUnreachable, WrongService, base_of
-from mailgateway.client.connection import proof_of
+from mailgateway.contract import proof_of
 from mailgateway.errors import ConfigError
 from tests.client.stand_in import KEY, StandIn
 
