@@ -1,7 +1,7 @@
 """What the service and its clients must agree on before they understand each other.
 
 Both sides import it, and clients start often, so it holds nothing but a few words of the API and is not
-among its shapes, whose classes take longer to make than a whole call.
+among its shapes, whose classes take time to make.
 """
 
 import hashlib
