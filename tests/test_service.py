@@ -19,7 +19,8 @@ from mailgateway.errors import StoreUnavailable
 from mailgateway.flows.ports import Reloaded
 from mailgateway.http.keys import read_keys
 from mailgateway.ids import AttachmentId, SessionId
-from mailgateway.service import CLOSE_SECONDS, STOP_SECONDS, Gateway, identity_of
+from mailgateway.service.gateway import CLOSE_SECONDS, STOP_SECONDS, Gateway
+from mailgateway.service.start import identity_of
 from mailgateway.settings import load
 from mailgateway.store import uploads
 from tests.daemons.small_imap import Habits
@@ -83,7 +84,14 @@ class GatewayTestCase(SynchronousTestCase):
         assert isinstance(lock, InstanceLock)
         database: Any = self.database
         return Gateway(
-            self.network, settings, read_keys(settings), identity_of(settings), database, Listening(()), lock
+            self.network,
+            settings,
+            read_keys(settings),
+            identity_of(settings),
+            database,
+            Listening(()),
+            lock,
+            datetime.now(UTC),
         )
 
     def write(self, **sections: Mapping[str, object]) -> None:

@@ -87,6 +87,8 @@ class Explanation:
     address: str = ""
     accepted: bool = False
     reason: str = ""
+    why: str = ""
+    """A sentence about the reason that quotes nothing of the mail."""
     route: Mapping[str, Any] = field(factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
@@ -96,7 +98,11 @@ class Explanation:
             "text": self.text,
             "quoted": self.quoted,
             "from": self.address,
-            "sender": {"verdict": "accept" if self.accepted else "refuse", "reason": self.reason},
+            "sender": {
+                "verdict": "accept" if self.accepted else "refuse",
+                "reason": self.reason,
+                "message": self.why,
+            },
             "route": dict(self.route),
         }
 
@@ -111,7 +117,7 @@ def explain(raw: bytes, own: Own, context: Context | None = None) -> Explanation
     own = context.applied_to(own)
     inbound = read(raw)
     if isinstance(inbound, Malformed):
-        return Explanation(kind=Kind.MALFORMED, reason=Verdict.MALFORMED)
+        return Explanation(kind=Kind.MALFORMED, reason=Verdict.MALFORMED, why=inbound.reason)
     kind, reply = _kind(inbound, own, context.sent_text)
     address = inbound.sender.address if isinstance(inbound.sender, OneMailbox) else ""
     told = Explanation(
@@ -122,8 +128,8 @@ def explain(raw: bytes, own: Own, context: Context | None = None) -> Explanation
         route=_route(claims_of(inbound, own)),
     )
     match judge_inbound(inbound, own):
-        case Refused(verdict=verdict):
-            return evolve(told, reason=verdict)
+        case Refused(verdict=verdict, reason=why):
+            return evolve(told, reason=verdict, why=why)
         case BounceOf():
             return evolve(told, reason=Verdict.BOUNCE)
         case FromPerson():

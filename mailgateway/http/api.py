@@ -97,7 +97,7 @@ async def _answer(
         bearer = request.verdict
         assert isinstance(bearer, Bearer)  # noqa: S101 (for the type checker: refused requests never come here)
         if route.role is Role.PERSON and bearer.role is not Role.PERSON:
-            raise Refusal("person_required", "this is for people; use `person.key`, mail or the web inbox")
+            raise Refusal("person_required", "this is for people, who use `person.key` or answer by mail")
         if route.whole_machine and bearer.sessions:
             raise Refusal(
                 "not_yours",

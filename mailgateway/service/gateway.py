@@ -1,37 +1,25 @@
-"""The composition root: the one place that knows every part, and the order in which they begin and end.
+"""The running service: which parts there are, and the order in which they begin and end.
 
-Start: settings and keys are read, the lock is taken, the sockets bound, the database opened and upgraded;
-only then does the reactor run, the API answer and the accounts begin.  Whatever goes wrong before ends the
-process with one sentence: exit 2 for wrong settings, 1 for the rest, and 0 when our own healthy service runs
-already.
-Stop: nobody new is let in, whoever waits is let go, mail servers are told goodbye, transactions end; all of
-it within ten seconds.
+Nobody new is let in once it stops, whoever waits is let go, mail servers are told goodbye, transactions end;
+all of it within ten seconds.
 """
 
-import gc
-import linecache
 import os
-import resource
 import signal
-import sys
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from attrs import define, evolve, field
 from twisted.application.service import IService, MultiService, Service
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, DeferredLock, maybeDeferred
 from twisted.internet.defer import TimeoutError as DeadlinePassed
 from twisted.logger import Logger
-from twisted.python import usage
 
-from mailgateway import secrets
 from mailgateway.daemons.accounts import AccountService, ScanBoard
 from mailgateway.daemons.idle_exit import IdleExit
-from mailgateway.daemons.instance_lock import InstanceLock, take_lock
-from mailgateway.daemons.listening import Listening, PortTaken, bind
+from mailgateway.daemons.instance_lock import InstanceLock
+from mailgateway.daemons.listening import Listening
 from mailgateway.daemons.rules import rules_of, sending_as
 from mailgateway.daemons.service_manager import Watchdog, notify
 from mailgateway.daemons.sweeper import Sweeper
@@ -45,12 +33,8 @@ from mailgateway.flows.start import introduce
 from mailgateway.http.api import make_site
 from mailgateway.http.doors import Doors
 from mailgateway.http.keys import Keys, read_keys
-from mailgateway.ids import machine_digest
 from mailgateway.settings import Settings, load
-from mailgateway.store.direct import DirectDatabase, at_once
-from mailgateway.store.faults import transact_of
 from mailgateway.store.threaded import ThreadedDatabase
-from mailgateway.store.upgrade import open_engine, upgrade
 
 STOP_SECONDS = 8.0
 """A part that has not let go by itself after so long is left alone."""
@@ -58,135 +42,8 @@ STOP_SECONDS = 8.0
 CLOSE_SECONDS = 1.5
 """How long the end waits for a transaction that goes on."""
 
-WINNER_SECONDS = 15.0
-"""How long a newcomer waits for the holder of the lock to become healthy."""
-
 CLEAN_EXIT_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 """Signals that ask for a stop, which is a success."""
-
-
-class Options(usage.Options):
-    """What ``twistd mailgateway`` takes."""
-
-    optParameters = [  # noqa: N815, RUF012 (Twisted's way)
-        ["config", "c", None, "The settings file, instead of the usual places."],
-    ]
-
-    def postOptions(self) -> None:
-        """Read the settings, so that wrong ones end the start before anything else happens."""
-        parent: Any = self.parent
-        if parent is not None and parent.get("pidfile") == "twistd.pid":
-            # twistd's default pid file would keep us from starting after a crash; the lock does its work
-            parent["pidfile"] = None
-        try:
-            self.settings = load(self["config"], os.environ)
-        except ConfigError as error:
-            _leave(2, *(str(problem) for problem in error.problems))
-
-
-def _leave(status: int, *sentences: str) -> NoReturn:
-    for sentence in sentences:
-        sys.stderr.write(f"mailgateway: {sentence}\n")
-    raise SystemExit(status)
-
-
-def make_service(options: Options) -> IService:
-    """What twistd calls; ``makeService`` below is its name for it."""
-    from twisted.internet import reactor  # noqa: PLC0415 (importing this module must not choose the reactor)
-
-    _raise_file_limit()
-    _forget_imports()
-    settings = options.settings
-    state_dir = settings.daemon.state_dir
-    try:
-        secrets.prepare_state_dir(state_dir)
-        keys = read_keys(settings)
-        lock = take_lock(state_dir, settings.daemon.port)
-        if not isinstance(lock, InstanceLock):
-            _yield_to(settings, lock.port)
-        identity = identity_of(settings)
-    except ConfigError as error:
-        _leave(2, *(str(problem) for problem in error.problems))
-    try:
-        listening = bind(settings.daemon, os.environ)
-    except PortTaken as taken:
-        if _is_ours(settings):
-            _leave(0)
-        _leave(1, taken.sentence)
-    try:
-        engine = open_engine(_database_of(settings))
-        upgrade(engine, state_dir / "backups")
-        at_once(introduce(DirectDatabase(engine), identity.machine_id, identity.name))
-        database = ThreadedDatabase(reactor, engine, transact=transact_of(os.environ))
-    except ConfigError as error:
-        _leave(2, *(str(problem) for problem in error.problems))
-    except StoreError as error:
-        _leave(1, str(error))
-    engine.dispose()  # what was opened so far must not live on in a child of twistd
-    return Gateway(reactor, settings, keys, identity, database, listening, lock)
-
-
-makeService = make_service  # noqa: N816 (Twisted's name)
-
-
-def _raise_file_limit() -> None:
-    """Allow as many open files as we may have: every waiting client is one, and the usual bound is 1,024."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def _forget_imports() -> None:
-    """Let the running service have the memory that only importing needed.
-
-    attrs keeps the source of every method that it wrote where tracebacks would look for it: a megabyte.
-    """
-    linecache.clearcache()
-    gc.collect()
-
-
-def _database_of(settings: Settings) -> str | Path:
-    """A PostgreSQL address, or the path of a SQLite file."""
-    url = settings.daemon.database_url
-    return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else url
-
-
-def _yield_to(settings: Settings, port: int) -> NoReturn:
-    """Another process holds the lock: leave quietly when it is our healthy service, else say so."""
-    if port == settings.daemon.port:
-        until = time.monotonic() + WINNER_SECONDS
-        while time.monotonic() < until:
-            if _is_ours(settings):
-                _leave(0)
-            time.sleep(0.1)  # before the reactor runs, there is nothing else to do
-    where = f"on port {port}" if port else "somewhere else"
-    _leave(
-        1, f"{settings.daemon.state_dir} is in use by a mailgateway {where}; stop it or use another state_dir"
-    )
-
-
-def _is_ours(settings: Settings) -> bool:
-    """Whether a mailgateway with our key answers where the settings say."""
-    from mailgateway.client import (  # noqa: PLC0415 (most starts meet nobody)
-        Base,
-        Client,
-        ServiceUnreachable,
-        WrongService,
-    )
-
-    daemon = settings.daemon
-    base = Base(host=daemon.host, port=daemon.port) if daemon.port else Base(socket=daemon.socket)
-    try:
-        with Client(base, daemon.state_dir / secrets.SESSION_KEY, timeout=2.0) as client:
-            client.prove()
-    except (ServiceUnreachable, WrongService):
-        return False
-    return True
-
-
-def identity_of(settings: Settings) -> Identity:
-    """Who we are: the machine's id is kept in the state directory, its name may change."""
-    machine = secrets.machine_id(settings.daemon.state_dir)
-    return Identity(machine, settings.device.name, machine_digest(machine))
 
 
 @define(eq=False)
@@ -200,7 +57,7 @@ class Gateway(MultiService):
     database: ThreadedDatabase
     listening: Listening
     lock: InstanceLock
-    loaded_at: datetime = field(factory=lambda: datetime.now(UTC), init=False)
+    loaded_at: datetime
     _bell: Bell = field(factory=Bell, init=False)
     _board: ScanBoard = field(factory=ScanBoard, init=False)
     _reloading: DeferredLock = field(factory=DeferredLock, init=False)
@@ -350,6 +207,7 @@ class Gateway(MultiService):
             self._reloading.release()
 
     async def _reload(self) -> Reloaded:
+        looked_at = datetime.now(UTC)  # before reading: what is edited while we read counts as newer
         try:
             settings = load(self.settings.source, os.environ)
             keys = read_keys(settings)
@@ -363,7 +221,7 @@ class Gateway(MultiService):
             )
         ending = [adopted.disownServiceParent() for adopted in self._adopted]
         await self._all_of([each for each in ending if each is not None], "the reload")
-        self.settings, self.keys, self.loaded_at = settings, keys, datetime.now(UTC)
+        self.settings, self.keys, self.loaded_at = settings, keys, looked_at
         self.identity = evolve(self.identity, name=settings.device.name)
         self._doors.identity = self.identity
         warning = ""
