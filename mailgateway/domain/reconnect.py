@@ -68,6 +68,12 @@ _DELAYS: Mapping[FailureClass, _Delays] = MappingProxyType(
 YOUNG_SECONDS = 300.0
 """A connection that lived this long and ended without a reason ended cleanly."""
 
+ENDED = "ENDED"
+"""The code of an ``Unreachable`` whose server said that the session is over (idle, autologout, token)."""
+
+ENDED_SECONDS = 30.0
+"""A connection that lived this long and was ended so has ended cleanly; some servers do it every minute."""
+
 PROVEN_SECONDS = 60.0
 """Failures are forgotten only when login, SELECT and a whole scan are done and so many seconds passed."""
 
@@ -91,7 +97,8 @@ def failure_class(error: PeerError, *, alive_seconds: float = 0.0) -> FailureCla
         case TlsRefused():
             return FailureClass.NETWORK
         case _:
-            return FailureClass.CLEAN if alive_seconds >= YOUNG_SECONDS else FailureClass.NETWORK
+            grown_up = ENDED_SECONDS if error.code == ENDED else YOUNG_SECONDS
+            return FailureClass.CLEAN if alive_seconds >= grown_up else FailureClass.NETWORK
 
 
 def delay_seconds(failure: FailureClass, failures: int, chance: float, hint: float | None = None) -> float:

@@ -62,6 +62,12 @@ class DelayTests(SynchronousTestCase):
         self.assertIs(failure_class(Unreachable("BYE"), alive_seconds=299), FailureClass.NETWORK)
         self.assertIs(failure_class(Unreachable("BYE"), alive_seconds=300), FailureClass.CLEAN)
 
+    def test_a_session_that_the_server_ends_is_over_cleanly_after_half_a_minute(self) -> None:
+        """Some end IDLE every minute; a server that says so at once is not dialled again at once."""
+        ended = Unreachable("BYE Autologout; idle for too long", code="ENDED")
+        self.assertIs(failure_class(ended, alive_seconds=29), FailureClass.NETWORK)
+        self.assertIs(failure_class(ended, alive_seconds=30), FailureClass.CLEAN)
+
     def test_delays_double_up_to_the_longest(self) -> None:
         """The middle of the range, failure by failure."""
         delays = [delay_seconds(FailureClass.THROTTLE, n, 0.0) for n in range(1, 8)]
