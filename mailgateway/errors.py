@@ -88,6 +88,10 @@ class PeerError(MailgatewayError):
         self.retry_after = retry_after
 
 
+ENDED = "ENDED"
+"""The code of an ``Unreachable`` whose server said that the session is over: idle, autologout, token."""
+
+
 class Unreachable(PeerError):
     """The connection could not be made, or was lost, or fell silent past its deadline."""
 

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from attrs import frozen
 
 from mailgateway.errors import (
+    ENDED,
     CommandRefused,
     LoginRefused,
     LoginUnavailable,
@@ -67,9 +68,6 @@ _DELAYS: Mapping[FailureClass, _Delays] = MappingProxyType(
 
 YOUNG_SECONDS = 300.0
 """A connection that lived this long and ended without a reason ended cleanly."""
-
-ENDED = "ENDED"
-"""The code of an ``Unreachable`` whose server said that the session is over (idle, autologout, token)."""
 
 ENDED_SECONDS = 30.0
 """A connection that lived this long and was ended so has ended cleanly; some servers do it every minute."""

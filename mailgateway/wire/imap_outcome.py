@@ -10,6 +10,7 @@ wrong password.
 import re
 
 from mailgateway.errors import (
+    ENDED,
     CommandRefused,
     LoginRefused,
     LoginUnavailable,
@@ -19,9 +20,6 @@ from mailgateway.errors import (
     Unreachable,
 )
 from mailgateway.wire.imap_response import Condition, Status
-
-ENDED = "ENDED"
-"""``code`` of a BYE that ends a session in good order: idle too long, token expired, a day is over."""
 
 NOT_CONNECTED = "NOTCONNECTED"
 """``code`` for a login that was accepted for a mailbox that cannot be opened (Exchange)."""
