@@ -8,9 +8,8 @@ from typing import Any
 
 from twisted.internet.error import ConnectionLost
 
-from mailgateway.errors import Throttled, Unreachable
+from mailgateway.errors import ENDED, Throttled, Unreachable
 from mailgateway.protocols.imap import CountChanged, Disconnected, FetchedHeaders
-from mailgateway.wire.imap_outcome import ENDED
 from tests.fakes.imap_script import ImapCase, ScriptedServer
 
 CUTS: dict[str, Callable[[bytes], list[bytes]]] = {
