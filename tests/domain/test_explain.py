@@ -41,7 +41,7 @@ class ExplainTests(SynchronousTestCase):
         self.assertIn("Shall I use", line.quoted)
         fields = json.loads(json.dumps(line.as_dict()))
         self.assertEqual(fields["from"], PERSON)
-        self.assertEqual(fields["sender"], {"verdict": "accept", "reason": ""})
+        self.assertEqual(fields["sender"], {"verdict": "accept", "reason": "", "message": ""})
         self.assertEqual(fields["route"]["shortId"], "f913c9")
         self.assertEqual(set(fields), {"kind", "text", "quoted", "from", "sender", "route"})
 
@@ -75,7 +75,9 @@ class ExplainTests(SynchronousTestCase):
             ("malformed", b""),
         ):
             fields = told(raw).as_dict()
-            self.assertEqual(fields["sender"], {"verdict": "refuse", "reason": reason})
+            sender = fields["sender"]
+            self.assertEqual((sender["verdict"], sender["reason"]), ("refuse", reason))
+            self.assertTrue(sender["message"], reason)
         self.assertEqual(told(reply("\n")).reason, "empty")
 
     def test_without_settings_and_context(self) -> None:
