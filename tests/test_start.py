@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.client import ServiceUnreachable
 from mailgateway.errors import ConfigError
+from mailgateway.service.start import RUNS_ALREADY
 from tests.acceptance.harness import Gateway as Process
 from tests.daemons.world import settings_of
 from tests.fakes.dovecot import eventually
@@ -61,10 +62,10 @@ class ProcessTests(SynchronousTestCase):
         self.assertFalse((self.folder / "state").exists())
 
     def test_a_second_one_yields(self) -> None:
-        """Exit 0 without a word when our own healthy service runs already, and it goes on undisturbed."""
+        """Exit 0 with one line when our own healthy service runs already, and it goes on undisturbed."""
         first = self.process().start()
         status, wrote = self.ending(self.process(first.port))
-        self.assertEqual((status, wrote), (0, ""))
+        self.assertEqual((status, wrote), (0, f"mailgateway: {RUNS_ALREADY}\n"))
         first.client.prove()
         other_port = self.process()
         status, wrote = self.ending(other_port)
