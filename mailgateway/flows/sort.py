@@ -15,6 +15,7 @@ from mailgateway.domain import token
 from mailgateway.domain.envelope import AttachmentInfo, Envelope, EnvelopeKind, Source, Trust
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.judge import BounceOf, FromPerson, Judged, Refused
+from mailgateway.domain.question import QuestionStatus
 from mailgateway.domain.route import Purpose, Route
 from mailgateway.domain.routing import (
     Ambiguous,
@@ -38,7 +39,7 @@ from mailgateway.mail.signature import coverage_for
 from mailgateway.mail.tag import strip_tags
 from mailgateway.mail.verdict import Verdict
 from mailgateway.settings import SingleMailboxProof
-from mailgateway.store import machines, routes, sessions, threads
+from mailgateway.store import machines, questions, routes, sessions, threads
 from mailgateway.store.database import Tx
 from mailgateway.store.threads import Thread
 
@@ -134,7 +135,11 @@ def _from_person(tx: Tx, rules: FilingRules, mail: Mail, judged: FromPerson) -> 
     match judged.authenticity:
         case NeedsProof(kind=kind) if not _proven(kind, known, tx.now):
             return turned(Verdict.PROOF_REQUIRED)
-    match resolve(judged.claims, _facts(tx, rules, judged.claims, known)):
+    facts = _facts(tx, rules, judged.claims, known)
+    resolution = resolve(judged.claims, facts)
+    if isinstance(resolution, Ambiguous):
+        resolution = resolve(judged.claims, _with_settled_as_threads(tx, facts))
+    match resolution:
         case Routed(route=route):
             pass
         case NoToken():
@@ -219,6 +224,27 @@ def _facts(tx: Tx, rules: FilingRules, claims: Claims, known: dict[MessageId, Th
         chain={each: _route_of(thread) for each, thread in known.items()},
         token=_token(tx, rules, claims.signed),
         header_threading=rules.header_threading,
+    )
+
+
+def _with_settled_as_threads(tx: Tx, facts: Facts) -> Facts:
+    """The facts, with the routes of settled questions as what they are by now: threads of their sessions.
+
+    Where nothing is open any more, no consent can be steered to another question, and a reply that names two
+    old mails goes by the order of the rules like any other.
+    """
+
+    def today(route: Route) -> Route:
+        if route.purpose is not Purpose.QUESTION or route.question_id is None:
+            return route
+        question = questions.find(tx, route.question_id)
+        is_open = question is None or question.status is QuestionStatus.OPEN
+        return route if is_open else evolve(route, purpose=Purpose.SESSION)
+
+    return evolve(
+        facts,
+        routes={each: today(route) for each, route in facts.routes.items()},
+        chain={each: today(route) for each, route in facts.chain.items()},
     )
 
 

@@ -197,6 +197,15 @@ class DecisionTests(InboundTestCase):
         (found,) = self.pending()
         self.assertEqual((found.question_id, found.choice), (self.asked.question_id, None))
 
+    def test_once_the_decision_is_settled_the_tag_goes_before_the_chain(self) -> None:
+        """Nothing can be decided wrongly any more; the reply goes by the order of the rules."""
+        self.receive(self.reply("1", self.asked))
+        received = self.receive(
+            self.reply("and then?", subject=f"Re: {self.asked.subject}", replies_to=self.sent.message_id)
+        )
+        self.assertEqual((received.routed, dict(received.refused)), (1, {}))
+        self.assertEqual(self.pending()[-1].route_id, self.asked.route_id)
+
     def test_two_that_disagree_are_ambiguous(self) -> None:
         """For a decision, tag and chain must name the same route."""
         received = self.receive(
