@@ -1,6 +1,7 @@
 """The shape of the code: which layer may import which, and what the pure layers must not know."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,4 +127,20 @@ class ArchitectureTests(SynchronousTestCase):
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 if isinstance(node, ast.ImportFrom) and node.module == "twisted.internet":
                     wrong += [str(path) for alias in node.names if alias.name == "reactor"]
+        self.assertEqual(wrong, [])
+
+    def test_no_foreign_words_are_logged(self) -> None:
+        """An exception's text may quote a person's mail: a failure is logged as a ``Fault``, by its place."""
+        wrong = []
+        for path in modules():
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if (
+                    isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Attribute)
+                    and node.func.attr == "failure"
+                    and "log" in ast.unparse(node.func.value)
+                ):
+                    given = [ast.unparse(each.value) for each in node.keywords if each.arg == "failure"]
+                    if not given or not re.search(r"Fault\(|fault", given[0]):
+                        wrong.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
         self.assertEqual(wrong, [])

@@ -50,7 +50,7 @@ class Tasks:
         if isinstance(failure.value, MailgatewayError):
             self._log.warn("{what}: {error}", what=what, error=str(failure.value))
         else:
-            self._log.failure("{what} failed", failure=Failure(Fault(_place(failure))), what=what)
+            self._log.failure("{what} failed", failure=fault_of(failure), what=what)
 
     def stop(self) -> Deferred[None]:
         """End all that runs; fires when all have ended."""
@@ -61,12 +61,12 @@ class Tasks:
         return waiting.addCallback(lambda _: None)
 
 
-def _place(failure: Failure) -> str:
-    """The place of a failure; its traceback may be gone, its frames are kept."""
+def fault_of(failure: Failure) -> Failure:
+    """What may be logged of a defect: its class and place; its traceback may be gone, its frames are kept."""
     if failure.value is not None and failure.value.__traceback__ is not None:
-        return place_of(failure.value)
+        return Failure(Fault(place_of(failure.value)))
     way = " < ".join(f"{path}:{line} {name}" for name, path, line, *_ in reversed(failure.frames[-8:]))
-    return f"{type(failure.value).__name__} at {way}"
+    return Failure(Fault(f"{type(failure.value).__name__} at {way}"))
 
 
 async def to_the_end(work: Coroutine[Deferred[Any], Any, T]) -> T:

@@ -19,7 +19,7 @@ from twisted.internet.protocol import Protocol, connectionDone
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailgateway.errors import PeerError, TlsRefused, Unreachable
+from mailgateway.errors import Fault, PeerError, TlsRefused, Unreachable, place_of
 from mailgateway.protocols.dial import Peer, failure_of
 from mailgateway.wire import Misuse
 from mailgateway.wire.imap_command import Command
@@ -350,8 +350,9 @@ class ImapChannel(Protocol):
         """Tell the listener; its failures are its own and must not end the connection."""
         try:
             self.on_event(event)
-        except Exception:  # noqa: BLE001 - as said above
-            _log.failure("a listener of an IMAP connection failed on {event}", event=type(event).__name__)
+        except Exception as error:  # noqa: BLE001 - as said above
+            what, fault = type(event).__name__, Failure(Fault(place_of(error)))
+            _log.failure("a listener of an IMAP connection failed on {event}", failure=fault, event=what)
 
 
 def _ignore(event: ConnectionEvent) -> None:

@@ -23,7 +23,7 @@ from mailgateway.daemons.listening import Listening
 from mailgateway.daemons.rules import rules_of, sending_as
 from mailgateway.daemons.service_manager import Watchdog, notify
 from mailgateway.daemons.sweeper import Sweeper
-from mailgateway.daemons.tasks import Tasks
+from mailgateway.daemons.tasks import Tasks, fault_of
 from mailgateway.domain.identity import Identity
 from mailgateway.errors import ConfigError, Refusal, StoreError
 from mailgateway.flows import settle
@@ -168,7 +168,7 @@ class Gateway(MultiService):
                 if not well and result.check(CancelledError):
                     self._log.warn("{what}: a part did not end in time and is left alone", what=what)
                 elif not well:
-                    self._log.failure("{what}: a part failed", failure=result, what=what)
+                    self._log.failure("{what}: a part failed", failure=fault_of(result), what=what)
 
         return ending.addCallback(tell)
 
