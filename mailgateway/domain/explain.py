@@ -9,7 +9,8 @@ from attrs import evolve, field, frozen
 
 from mailgateway.domain.judge import BounceOf, FromPerson, Refused, judge_inbound
 from mailgateway.domain.routing import Claims, claims_of
-from mailgateway.mail.automatic import Automatic, Bounce, OwnMail, Person, classify
+from mailgateway.mail.automatic import Automatic, OwnMail, Person, classify
+from mailgateway.mail.bounce import Bounce
 from mailgateway.mail.decode import Malformed
 from mailgateway.mail.inbound import Inbound, read
 from mailgateway.mail.own import Own

@@ -22,13 +22,13 @@ from mailgateway.mail.authenticity import (
 )
 from mailgateway.mail.automatic import (
     Automatic,
-    Bounce,
     OwnMail,
     Person,
     classify_header,
     classify_parts,
     from_list,
 )
+from mailgateway.mail.bounce import Bounce, RecipientReport
 from mailgateway.mail.decode import Malformed
 from mailgateway.mail.inbound import Inbound, read
 from mailgateway.mail.own import Own
@@ -57,11 +57,15 @@ class Refused:
 
 @frozen(kw_only=True)
 class BounceOf:
-    """A report about mail of ours: ``message_ids`` as found in the returned copy, maybe none."""
+    """A report about mail of ours: ``message_ids`` as found in the returned copy, maybe none.
+
+    The other fields are those of `Bounce`.
+    """
 
     message_ids: tuple[MessageId, ...]
     failed: bool
     inbound: Inbound
+    recipients: tuple[RecipientReport, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -90,8 +94,8 @@ def judge_inbound(inbound: Inbound, own: Own) -> Judged:
     match classify_header(inbound, own):
         case OwnMail(reason=reason):
             return Refused(verdict=Verdict.OWN_MAIL, reason=reason, inbound=inbound)
-        case Bounce(message_ids=message_ids, failed=failed):
-            return BounceOf(message_ids=message_ids, failed=failed, inbound=inbound)
+        case Bounce(message_ids=message_ids, failed=failed, recipients=recipients):
+            return BounceOf(message_ids=message_ids, failed=failed, inbound=inbound, recipients=recipients)
         case Automatic(reason=reason):
             return Refused(verdict=Verdict.AUTOMATIC, reason=reason, inbound=inbound)
         case Person():

@@ -10,8 +10,7 @@ import re
 
 from attrs import frozen
 
-from mailgateway.ids import MessageId
-from mailgateway.mail.decode import decode_transfer
+from mailgateway.mail.bounce import Bounce, is_report_of_server, read_bounce
 from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.own import MARKER_HEADER, Own
 from mailgateway.mail.phrases import AWAY_SUBJECTS
@@ -20,9 +19,6 @@ from mailgateway.mail.tag import parse_own_message_id
 
 HOP_LIMIT = 50
 """Received lines; a mail with more goes in circles."""
-
-BOUNCE_SEARCH_LIMIT = 256 * 1024
-"""Bytes of a returned mail that are searched for our Message-ID."""
 
 
 @frozen
@@ -44,22 +40,8 @@ class Automatic:
     reason: str
 
 
-@frozen
-class Bounce:
-    """A mail server reports on mail.
-
-    ``message_ids`` are those of ours found in the returned copy (a report that has none may be about
-    anything, and may be forged); ``failed`` is False for mere news of delivery or delay.
-    """
-
-    message_ids: tuple[MessageId, ...]
-    failed: bool = True
-
-
 Author = Person | OwnMail | Automatic | Bounce
 
-_ID = re.compile(rb"<[^<>\s]{1,990}>")
-_ACTION = re.compile(rb"^Action:[ \t]*([a-z]+)", re.IGNORECASE | re.MULTILINE)
 _COMMENT = re.compile(r"\([^()]*\)")
 
 _ROBOT_FIELDS = (
@@ -74,7 +56,6 @@ _ROBOT_FIELDS = (
     "x-ms-exchange-inbox-rules-loop",
 )
 _ROBOT_PRECEDENCE = frozenset({"auto_reply", "auto-reply", "bulk", "junk"})
-_RETURNED = frozenset({"message/rfc822", "text/rfc822-headers", "message/global", "message/global-headers"})
 
 
 def classify(inbound: Inbound, own: Own) -> Author:
@@ -128,42 +109,8 @@ def _report(inbound: Inbound, own: Own) -> Bounce | Automatic | None:
             return Automatic("a receipt")
         if about == "feedback-report":
             return Automatic("a complaint report")
-        return Bounce(_returned_ids(inbound, own), failed=_failed(inbound))
-    if inbound.count("x-failed-recipients"):
-        return Bounce(_returned_ids(inbound, own))
-    sender = inbound.sender
-    local = sender.address.partition("@")[0].lower() if isinstance(sender, OneMailbox) else ""
-    if local == "mailer-daemon" or (local == "postmaster" and _null_path(inbound)):
-        return Bounce(_returned_ids(inbound, own))
-    return None
-
-
-def _null_path(inbound: Inbound) -> bool:
-    return any(value.strip() == b"<>" for value in inbound.get_all("return-path"))
-
-
-def _returned_ids(inbound: Inbound, own: Own) -> tuple[MessageId, ...]:
-    leaves = [leaf for leaf in inbound.tree.leaves if leaf.content_type in _RETURNED]
-    leaves = leaves or [leaf for leaf in inbound.tree.leaves if leaf.content_type == "text/plain"]
-    found: dict[MessageId, None] = {}
-    for leaf in leaves[:20]:
-        data = decode_transfer(leaf.head(BOUNCE_SEARCH_LIMIT), leaf.encoding)
-        for raw in _ID.findall(data):
-            text = raw.decode("ascii", "replace")
-            if text in own.message_ids or parse_own_message_id(text) is not None:
-                found[MessageId(text)] = None
-    return tuple(found)[:20]
-
-
-def _failed(inbound: Inbound) -> bool:
-    """Whether some recipient failed; a report that does not say is taken for a failure."""
-    actions = {
-        found.lower()
-        for leaf in inbound.tree.leaves
-        if leaf.content_type in {"message/delivery-status", "message/global-delivery-status"}
-        for found in _ACTION.findall(decode_transfer(leaf.head(BOUNCE_SEARCH_LIMIT), leaf.encoding))
-    }
-    return not actions or b"failed" in actions
+        return read_bounce(inbound, own)
+    return read_bounce(inbound, own) if is_report_of_server(inbound) else None
 
 
 def _robot(inbound: Inbound) -> Automatic | None:

@@ -3,7 +3,7 @@
 from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
-from mailgateway.mail.automatic import Automatic, Bounce, OwnMail, Person, classify, from_list
+from mailgateway.mail.automatic import Automatic, OwnMail, Person, classify, from_list
 from mailgateway.mail.inbound import Inbound, read
 from tests.mail.mails import AGENT, OWN, PERSON, SENT_ID, lay, reply
 
@@ -23,16 +23,6 @@ def report(kind: str, parts: str, *fields: tuple[str, str]) -> Inbound:
         *fields,
     ]
     return inbound_of(lay(head, parts))
-
-
-def dsn(action: str = "failed", message_id: str = SENT_ID) -> str:
-    """The parts of a delivery status notification about a mail with that id."""
-    return (
-        "--d\nContent-Type: text/plain\n\nSorry.\n--d\nContent-Type: message/delivery-status\n\n"
-        f"Reporting-MTA: dns; mx\n\nFinal-Recipient: rfc822; {PERSON}\nAction: {action}\n"
-        "--d\nContent-Type: message/rfc822\n\n"
-        f"Message-ID: {message_id}\nX-Mailgateway-Instance: i\n\nx\n--d--\n"
-    )
 
 
 class PersonTests(SynchronousTestCase):
@@ -120,39 +110,6 @@ class MachineTests(SynchronousTestCase):
         self.assertTrue(from_list(inbound_of(reply(more=[("List-Post", "<mailto:dev@example.org>")]))))
         self.assertFalse(from_list(inbound_of(reply(more=[("List-Post", "NO")]))))
         self.assertFalse(from_list(inbound_of(reply(more=[("List-Id", "<x>")]))))
-
-
-class BounceTests(SynchronousTestCase):
-    """Reports about our mail."""
-
-    def test_ours_is_found_in_the_returned_copy(self) -> None:
-        """Though it threads to us and is marked as automatic; the marker inside does not make it own mail."""
-        bounce = report(
-            "delivery-status", dsn(), ("Auto-Submitted", "auto-replied"), ("In-Reply-To", SENT_ID)
-        )
-        self.assertEqual(classify(bounce, OWN), Bounce((SENT_ID,), failed=True))
-
-    def test_a_report_about_another_s_mail_names_none(self) -> None:
-        """A forged one that only threads to us names none either."""
-        forged = report(
-            "delivery-status", dsn(message_id="<a@b>"), ("In-Reply-To", SENT_ID), ("References", SENT_ID)
-        )
-        self.assertEqual(classify(forged, OWN), Bounce((), failed=True))
-
-    def test_news_of_success_and_delay_is_no_failure(self) -> None:
-        """The report says which."""
-        for action in ("delivered", "delayed", "relayed"):
-            self.assertEqual(
-                classify(report("delivery-status", dsn(action)), OWN), Bounce((SENT_ID,), failed=False)
-            )
-
-    def test_old_ways_to_bounce(self) -> None:
-        """A mailer daemon's plain text, a postmaster without envelope sender, Exim's field."""
-        daemon = lay([("From", "MAILER-DAEMON@mx.example.net")], f"failed\n\nMessage-ID: {SENT_ID}\n")
-        self.assertEqual(classify(inbound_of(daemon), OWN), Bounce((SENT_ID,)))
-        postmaster = lay([("Return-Path", "<>"), ("From", "postmaster@mx.example.net")], "failed")
-        self.assertEqual(classify(inbound_of(postmaster), OWN), Bounce(()))
-        self.assertEqual(classify(inbound_of(reply(more=[("X-Failed-Recipients", PERSON)])), OWN), Bounce(()))
 
 
 class OwnMailTests(SynchronousTestCase):
