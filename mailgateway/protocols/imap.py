@@ -65,6 +65,7 @@ FETCH_SILENCE_SECONDS = 60.0
 """How long a FETCH or a SEARCH may bring no byte at all."""
 FETCH_SECONDS = 600.0
 """How long a FETCH may last in all, pauses included."""
+APPEND_SECONDS = 600.0
 DONE_SECONDS = 15.0
 LOGOUT_SECONDS = 5.0
 
@@ -223,10 +224,24 @@ class ImapConnection(ImapOpening):
         return await self._search(*imap_command.header_holds(name, text))
 
     async def list_folders(self) -> tuple[Listed, ...]:
-        """Every mailbox of the account, names as raw bytes."""
+        """Every mailbox of the account, names as raw bytes, with its purpose where the server tells it."""
+        if self.supports("XLIST") and not self.supports("SPECIAL-USE"):
+            command = imap_command.xlist()
+        else:
+            extended = self.supports("SPECIAL-USE") and self.supports("LIST-EXTENDED")
+            command = imap_command.list_mailboxes(purposes=extended)
         listed: list[Listed] = []
-        await self._must(imap_command.list_mailboxes(), take=into(listed, MAX_LISTED))
+        await self._must(command, take=into(listed, MAX_LISTED))
         return tuple(listed)
+
+    async def append(self, folder: bytes | str, message: bytes) -> None:
+        r"""Put a whole mail (CRLF line ends, no NUL) into a mailbox, as one that is ``\Seen``.
+
+        ``CommandRefused`` with code ``TRYCREATE`` if there is no such mailbox; the connection stays in order.
+        """
+        status = await self._run(imap_command.append(folder, message), APPEND_SECONDS)
+        if status.condition is not Condition.OK:
+            raise imap_outcome.command_failure(b"APPEND", status)
 
     async def status(self, folder: bytes | str) -> FolderStatus:
         """The state of a mailbox that is not selected; some servers show new mail in no other way."""

@@ -6,7 +6,8 @@ they would end the command and begin another.  Lines stay below 1000 bytes (RFC 
 of UIDs has to be handed in by batches.
 
 A literal makes the client wait for the server's ``+``, so a command is a list of pieces: the first is sent at
-once, each further one after a continuation.  With LITERAL+ (RFC 7888) there is only one piece.
+once, each further one after a continuation.  With LITERAL+ or LITERAL- (RFC 7888) literals that the server takes
+unasked go along.
 """
 
 import re
@@ -37,6 +38,13 @@ class Text:
 
 
 @frozen
+class Literal:
+    """A whole mail, written as a literal whatever its bytes are; it must hold no NUL."""
+
+    content: bytes = field(repr=False)
+
+
+@frozen
 class Command:
     """A command without its tag.
 
@@ -45,21 +53,26 @@ class Command:
 
     verb: bytes
     """Its name in upper case, for reports and for the dialogue: ``UID FETCH``."""
-    words: tuple[bytes | Text, ...] = field(default=(), repr=False)
+    words: tuple[bytes | Text | Literal, ...] = field(default=(), repr=False)
     long: bool = False
     """Whether a long line is in order: an initial response with a token in it."""
 
-    def pieces(self, tag: bytes, *, literal_plus: bool = False) -> list[bytes]:
-        """The bytes to send, cut where the server's ``+`` has to come first."""
+    def pieces(self, tag: bytes, *, unasked: int = 0) -> list[bytes]:
+        """The bytes to send, cut where the server's ``+`` has to come first.
+
+        ``unasked`` is how many octets a literal may have that is sent without waiting for it.
+        """
         pieces = [bytearray(tag + b" " + self.verb)]
         for word in self.words:
             pieces[-1] += b" "
-            if not isinstance(word, Text):
+            if isinstance(word, bytes):
                 _refuse_line_ends(word)
                 pieces[-1] += word
-            elif (written := _inline(word.content)) is not None:
+            elif isinstance(word, Text) and (written := _inline(word.content)) is not None:
                 pieces[-1] += written
-            elif literal_plus:
+            elif b"\0" in word.content:
+                raise Misuse("NUL in an IMAP literal")
+            elif len(word.content) <= unasked:
                 pieces[-1] += b"{%d+}\r\n" % len(word.content) + word.content
             else:
                 pieces[-1] += b"{%d}\r\n" % len(word.content)
@@ -121,9 +134,23 @@ def status(name: bytes | str, items: Sequence[bytes] = (b"MESSAGES", b"UIDNEXT",
     return Command(b"STATUS", (mailbox(name), b"(" + b" ".join(items) + b")"))
 
 
-def list_mailboxes(reference: bytes = b"", pattern: bytes = b"*") -> Command:
-    """LIST: every mailbox below ``reference`` that fits ``pattern``."""
-    return Command(b"LIST", (_quoted(reference), _quoted(pattern)))
+def list_mailboxes(reference: bytes = b"", pattern: bytes = b"*", *, purposes: bool = False) -> Command:
+    """LIST: every mailbox below ``reference`` that fits ``pattern``.
+
+    ``purposes`` asks for the attributes of RFC 6154, which a server otherwise need not tell.
+    """
+    words = (_quoted(reference), _quoted(pattern))
+    return Command(b"LIST", (*words, b"RETURN (SPECIAL-USE)") if purposes else words)
+
+
+def xlist() -> Command:
+    """XLIST: what servers had for the purposes of mailboxes before RFC 6154."""
+    return Command(b"XLIST", (b'""', b'"*"'))
+
+
+def append(folder: bytes | str, message: bytes) -> Command:
+    r"""APPEND of a whole mail, as one that is ``\Seen``."""
+    return Command(b"APPEND", (mailbox(folder), rb"(\Seen)", Literal(message)), long=True)
 
 
 def identify(fields: Mapping[str, str]) -> Command:
@@ -132,9 +159,7 @@ def identify(fields: Mapping[str, str]) -> Command:
     return Command(b"ID", (b"(" + b" ".join(pairs) + b")" if pairs else b"NIL",))
 
 
-def fetch_headers(
-    first: int, last: int | None, fields: Iterable[str], *, small_body: int = 0, flags: bool = True
-) -> Command:
+def fetch_headers(first: int, last: int | None, fields: Iterable[str], *, small_body: int = 0) -> Command:
     """UID FETCH of facts and header fields of the messages from ``first`` to ``last`` (None: the newest).
 
     With ``small_body`` above 0 also the first ``small_body + 1`` octets of each message: who gets no more
@@ -144,10 +169,7 @@ def fetch_headers(
     if not names or not all(map(_FIELD.fullmatch, names)):
         raise Misuse("no header field, or one with an impossible name")
     span = b"%d:*" % first if last is None else bytes(UidSet.span(first, last))
-    items = [b"UID", b"RFC822.SIZE", b"INTERNALDATE"]
-    if flags:
-        items.append(b"FLAGS")
-    items.append(b"BODY.PEEK[HEADER.FIELDS (" + b" ".join(names) + b")]")
+    items = [b"UID", b"RFC822.SIZE", b"INTERNALDATE", b"BODY.PEEK[HEADER.FIELDS (%b)]" % b" ".join(names)]
     if small_body > 0:
         items.append(b"BODY.PEEK[]<0.%d>" % (small_body + 1))
     return Command(b"UID FETCH", (span, b"(" + b" ".join(items) + b")"))

@@ -30,7 +30,7 @@ from mailgateway.wire.imap_event import (
     Idling,
     State,
 )
-from mailgateway.wire.imap_fetch import Fetched, Unreadable
+from mailgateway.wire.imap_fetch import Fetched, Unreadable, next_usual
 from mailgateway.wire.imap_lexer import MAX_LINE, MAX_LITERAL, Framer
 from mailgateway.wire.imap_response import (
     Capability,
@@ -50,6 +50,9 @@ from mailgateway.wire.imap_response import (
     parse,
 )
 from mailgateway.wire.sasl import Mechanism
+
+MOST_UNASKED = 4096
+"""Octets of a literal that are sent without waiting for the server's ``+`` (LITERAL-, RFC 7888 section 5)."""
 
 
 @define(eq=False)
@@ -174,7 +177,12 @@ class Dialogue:
                 raise TlsRefused("the server sent plain text after it agreed to TLS")
             framer = self._framer
             framer.feed(data)
-            while (frame := framer.next_frame()) is not None:
+            while True:
+                while self._running is not None and (usual := next_usual(framer)) is not None:
+                    events.append(usual)
+                frame = framer.next_frame()
+                if frame is None:
+                    break
                 response = parse(frame)
                 if type(response) is Fetched and self._running is not None:
                     events.append(response)
@@ -192,13 +200,22 @@ class Dialogue:
         if self.state in {State.GREETING, State.LOGOUT} or self._broken or self._tls_due:
             raise Misuse(f"{command.verb.decode()} on a connection that is {self.state.value}")
         tag = b"A%d" % (self._tags + 1)
-        first, *unsent = command.pieces(tag, literal_plus=self.supports("LITERAL+"))
+        first, *unsent = command.pieces(tag, unasked=self._unasked())
         self._tags += 1
         self._running = _Running(tag, command, unsent, mechanism)
         if command.verb in {b"SELECT", b"EXAMINE"}:
             self.mailbox = MailboxFacts(read_only=command.verb == b"EXAMINE")
             self.state = State.AUTHENTICATED
         return first
+
+    def _unasked(self) -> int:
+        """How large a literal may be that goes out before the server has agreed to it.
+
+        With LITERAL- the bound is the extension's own; with LITERAL+ it is ours, since a server that refuses a
+        large mail should be able to say so before it is on its way.
+        """
+        told = self.supports("LITERAL+") or self.supports("LITERAL-")
+        return MOST_UNASKED if told else 0
 
     def _take(self, response: Response, events: list[Event]) -> None:
         """Let one response change the dialogue, and pass on what others need to know."""

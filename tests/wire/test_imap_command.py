@@ -22,9 +22,9 @@ class SerialiserTests(SynchronousTestCase):
         command = Command(b"X", tuple(map(Text, contents)))
         if any(forbidden in content for content in contents for forbidden in (b"\r", b"\n", b"\0")):
             with self.assertRaises(Misuse):
-                command.pieces(b"A1", literal_plus=plus)
+                command.pieces(b"A1", unasked=40 if plus else 0)
             return
-        pieces = command.pieces(b"A1", literal_plus=plus)
+        pieces = command.pieces(b"A1", unasked=40 if plus else 0)
         self.assertTrue(all(b"\r\n" in piece for piece in pieces))
         framer = Framer()
         framer.feed(b"".join(pieces))

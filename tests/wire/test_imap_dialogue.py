@@ -306,6 +306,25 @@ class CommandTests(SynchronousTestCase):
         dialogue = self.ready(b"* OK [CAPABILITY IMAP4rev1 LITERAL+] hi\r\n")
         self.assertEqual(dialogue.command(imap_command.login("ä", "b")), "A1 LOGIN {2+}\r\nä b\r\n".encode())
 
+    def test_a_mail_waits_unless_it_is_small(self) -> None:
+        """Up to 4,096 octets go along where the server said so; more, or anywhere else, wait for the ``+``."""
+        for told, octets, waits in (
+            (b"LITERAL+", 4096, False),
+            (b"LITERAL-", 4096, False),
+            (b"LITERAL+", 4097, True),
+            (b"LITERAL-", 4097, True),
+            (b"IDLE", 1, True),
+        ):
+            dialogue = self.ready(b"* OK [CAPABILITY IMAP4rev1 " + told + b"] hi\r\n")
+            mail = b"x" * octets
+            head = rb"A1 APPEND Sent (\Seen) {%d" % octets
+            sent = dialogue.command(imap_command.append("Sent", mail))
+            self.assertEqual(sent, head + b"}\r\n" if waits else head + b"+}\r\n" + mail + b"\r\n", told)
+            dialogue.receive(b"+ go\r\n")
+            self.assertEqual(dialogue.outgoing(), mail + b"\r\n" if waits else b"")
+            (ended,) = dialogue.receive(b"A1 OK [APPENDUID 7 1] done\r\n")
+            self.assertIsInstance(ended, Completed)
+
     def test_mechanism_without_initial_response(self) -> None:
         """The response follows the first ``+``."""
         dialogue = self.ready(b"* OK [CAPABILITY AUTH=plain] hi\r\n")
