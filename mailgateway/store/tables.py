@@ -180,8 +180,26 @@ fate = Table(  # what became of mail that concerns us; bounded to 1,000 rows
     Column("from_address", Text, nullable=False),
     Column("subject", Text, nullable=False),
     Column("verdict", String(32), nullable=False),  # delivered, or a scan verdict
-    Column("step", String(32), nullable=False),  # where its way ended
+    Column("step", String(32), nullable=False),  # how far it came; the envelope tells what came after
     Column("envelope_id", String(32)),
+    Column("reason", Text, nullable=False, server_default=""),  # why it went no further, in our words
+    Column("reply_id", String(32), nullable=False, server_default=""),  # outbox: what the person was told
+)
+
+told = Table(  # what a person was told lately about a mail that could not be used: once a day for each reason
+    "told",
+    metadata,
+    Column("address", String(320), primary_key=True),
+    Column("reason", String(32), primary_key=True),
+    Column("at", Instant, nullable=False, index=True),
+)
+
+muted = Table(  # where we have said so much by ourselves that we say no more for a while: maybe a loop
+    "muted",
+    metadata,
+    Column("scope", String(400), primary_key=True),  # "thread:<route>" | "person:<address>"
+    Column("since", Instant, nullable=False),
+    Column("until", Instant, nullable=False, index=True),
 )
 
 # --- envelopes and their delivery -----------------------------------------------------------------------
@@ -235,6 +253,7 @@ attachment = Table(  # parts of mails that became envelopes; only the claimant f
     Column("filename", Text, nullable=False),
     Column("content_type", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
+    Column("left_out", String(32), nullable=False, server_default=""),  # why its bytes are not kept
     Column("data", LargeBinary, nullable=False),
 )
 
@@ -343,6 +362,7 @@ outbox = Table(
     Column("last_code", Integer),
     Column("idempotency_key", String(255)),
     Column("content_digest", String(64), nullable=False, server_default=""),
+    Column("submitted_by", String(255), nullable=False, server_default=""),  # the name of the key; its budget
     Column("created_at", Instant, nullable=False, index=True),
     Column("settled_at", Instant),
     # last, since SQLite reads through a long value to whatever stands behind it

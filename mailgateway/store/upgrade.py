@@ -18,7 +18,7 @@ from mailgateway.errors import ConfigError, Problem, SchemaTooNew, StoreUnavaila
 from mailgateway.store.database import postgres_database_engine, sqlite_database_engine, unavailability
 from mailgateway.store.tables import metadata
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Every revision in ``migrations/versions``, oldest first; the last is what this version works with."""
 
 HEAD = REVISIONS[-1]

@@ -79,13 +79,14 @@ class FileTests(SynchronousTestCase):
     def test_an_older_file_is_backed_up_before_it_changes(self) -> None:
         """The copy is whole, private, and of the state before."""
         transact(self.engine, lambda tx: filed(tx, envelope(1)))
-        self.patch(upgrade_module, "REVISIONS", ("0001", "0002"))
-        self.patch(upgrade_module, "HEAD", "0002")
+        before = upgrade_module.HEAD
+        self.patch(upgrade_module, "REVISIONS", (*upgrade_module.REVISIONS, "next"))
+        self.patch(upgrade_module, "HEAD", "next")
         migrated: list[object] = []
         self.patch(upgrade_module, "migrate", migrated.append)
         upgrade(self.engine, self.path.parent / "backups")
         self.assertEqual(len(migrated), 1)
-        copy = self.path.parent / "backups" / "gateway-0001.backup"
+        copy = self.path.parent / "backups" / f"gateway-{before}.backup"
         self.assertEqual(self.mode(copy), 0o600)
         with closing(sqlite3.connect(copy)) as connection:
             self.assertEqual(
@@ -94,8 +95,8 @@ class FileTests(SynchronousTestCase):
 
     def test_without_a_backup_nothing_is_upgraded(self) -> None:
         """When the copy cannot be written, the database stays as it is."""
-        self.patch(upgrade_module, "REVISIONS", ("0001", "0002"))
-        self.patch(upgrade_module, "HEAD", "0002")
+        self.patch(upgrade_module, "REVISIONS", (*upgrade_module.REVISIONS, "next"))
+        self.patch(upgrade_module, "HEAD", "next")
         self.patch(upgrade_module, "migrate", lambda _connection: self.fail("upgraded without a backup"))
         blocked = self.path.parent / "blocked"
         blocked.write_text("a file where a folder should be", encoding="utf-8")

@@ -1,0 +1,53 @@
+"""What understanding mail needs: fates that say why, people who are told, attachments that are left out.
+
+Revision ID: 0002
+"""
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add tables, and columns whose default suits the rows that are there."""
+    op.create_table(
+        "told",
+        sa.Column("address", sa.String(length=320), nullable=False),
+        sa.Column("reason", sa.String(length=32), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("address", "reason"),
+    )
+    op.create_index(op.f("ix_told_at"), "told", ["at"], unique=False)
+    op.create_table(
+        "muted",
+        sa.Column("scope", sa.String(length=400), nullable=False),
+        sa.Column("since", sa.BigInteger(), nullable=False),
+        sa.Column("until", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("scope"),
+    )
+    op.create_index(op.f("ix_muted_until"), "muted", ["until"], unique=False)
+    op.add_column("fate", sa.Column("reason", sa.Text(), server_default="", nullable=False))
+    op.add_column("fate", sa.Column("reply_id", sa.String(length=32), server_default="", nullable=False))
+    _add_before_bytes(
+        "attachment", "size", sa.Column("left_out", sa.String(length=32), server_default="", nullable=False)
+    )
+    _add_before_bytes(
+        "outbox",
+        "content_digest",
+        sa.Column("submitted_by", sa.String(length=255), server_default="", nullable=False),
+    )
+
+
+def _add_before_bytes(table: str, after: str, column: "sa.Column[Any]") -> None:
+    """Add a column in front of the long last one: SQLite reads through a long value to what stands behind."""
+    if op.get_bind().dialect.name != "sqlite":
+        op.add_column(table, column)
+        return
+    with op.batch_alter_table(table, recreate="always") as batch:
+        batch.add_column(column, insert_after=after)
