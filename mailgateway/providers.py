@@ -1,9 +1,9 @@
 """What is known of mail providers: read from ``data/providers.toml``, at the first question only.
 
-Policy.  These are facts about the habits of servers that no protocol tells: how long IDLE may last, what shows new
-mail, whether a copy of what is sent appears by itself.  They are defaults: what a server tells by its capabilities,
-and what was learned of it while it was used, wins.  A host that is not in the table has the defaults of ``Provider``.
-Nothing here dials anybody.
+Policy.  These are facts about the habits of servers that no protocol tells: how long IDLE may last, what
+shows new mail, whether a copy of what is sent appears by itself.  They are defaults: what a server tells by
+its capabilities, and what was learned of it while it was used, wins.  A host that is not in the table has
+the defaults of ``Provider``.  Nothing here dials anybody.
 """
 
 import tomllib
@@ -105,10 +105,14 @@ def providers() -> tuple[Provider, ...]:
     for row in rows:
         if unknown := set(row) - known:
             raise ValueError(f"providers.toml: {row.get('name')}: unknown {sorted(unknown)}")
-    return tuple(
-        Provider(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
-        for row in rows
-    )
+    return tuple(_provider(row) for row in rows)
+
+
+def _provider(row: Mapping[str, Any]) -> Provider:
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in row.items()
+    }
+    return Provider(**values)
 
 
 def _matching(host: str, door: str) -> Provider:

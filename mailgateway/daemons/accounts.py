@@ -6,12 +6,14 @@ from typing import Any
 
 from attrs import define, field
 from twisted.application.service import IService, MultiService
+from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from mailgateway.daemons.health import DoorHealth
 from mailgateway.daemons.logins import Logins
 from mailgateway.daemons.sender import Sender
+from mailgateway.daemons.sent import ImapSentFolder
 from mailgateway.daemons.tasks import Tasks
 from mailgateway.daemons.watcher import Watcher
 from mailgateway.errors import StoreError
@@ -57,6 +59,7 @@ class AccountService(MultiService):
     _imap: DoorHealth = field(init=False)
     _smtp: DoorHealth = field(init=False)
     _watchers: list[Watcher] = field(factory=list, init=False)
+    _sent: ImapSentFolder | None = field(default=None, init=False)
     _log: Logger = field(factory=Logger, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -75,12 +78,17 @@ class AccountService(MultiService):
     def stopService(self) -> Any:
         """End all parts."""
         ending = MultiService.stopService(self)
-        return ending.addCallback(lambda _: self._tasks.stop())
+        return ending.addCallback(lambda _: self._end())
+
+    def _end(self) -> Deferred[Any]:
+        parts = [self._tasks.stop()] + ([self._sent.close()] if self._sent is not None else [])
+        return DeferredList(parts, consumeErrors=True)
 
     async def _begin(self) -> None:
         await self._remember(self._imap)
         await self._remember(self._smtp)
         logins = Logins(self.reactor, self.account, self.key, self._imap, self._smtp)
+        self._sent = ImapSentFolder(self.reactor, logins, self.account.sent_folder)
         for number, folder in enumerate(self.account.watch):
             health = self._imap
             if number > 0:

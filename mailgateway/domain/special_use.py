@@ -1,7 +1,7 @@
 r"""Which folder of an account holds what was sent, and which the mail that was taken for junk.
 
-The server says so by an attribute (``\Sent``, RFC 6154; older Gmail servers in XLIST); where it says nothing, the
-name does, by a table of usual names.  Names are compared as people read them; what is sent back to the server is
+The server says so by an attribute (``\Sent``, RFC 6154; older ones in XLIST); where it says nothing, the name
+does, by a table of usual names.  Names are compared as people read them; what is sent back to the server is
 always the raw name that it gave, since servers write names in ways that no encoder reproduces.
 """
 
@@ -41,8 +41,8 @@ class Folder:
 def find_sent(folders: Iterable[Folder], wanted: str, names: Sequence[str]) -> bytes | None:
     """The folder that holds what was sent: the one that is ``wanted`` (a setting), else what the server says.
 
-    ``names`` are usual names, in their order.  ``None`` when there is none; a wanted folder that is not listed
-    is not replaced by another one.  It may be wanted by its name or by the raw bytes of its name.
+    ``names`` are usual names, in their order.  ``None`` when there is none; a wanted folder that is not
+    listed is not replaced by another one.  It may be wanted by its name or by the raw bytes of its name.
     """
     known = [folder for folder in folders if not _CLOSED & folder.attributes]
     if wanted:

@@ -11,7 +11,7 @@ from typing import Protocol
 from attrs import field, frozen
 
 from mailgateway.domain.account import AccountState
-from mailgateway.ids import AccountName
+from mailgateway.ids import AccountName, MessageId
 from mailgateway.store.database import Database
 
 __all__ = [
@@ -22,6 +22,8 @@ __all__ = [
     "ProcessControl",
     "Reloaded",
     "ScanSummary",
+    "SentCopy",
+    "SentFolder",
 ]
 
 
@@ -64,12 +66,18 @@ class Mailbox(Protocol):
         """How many mails were announced since the last ``fetch`` to the end, as far as is known."""
 
     async def fetch(
-        self, first: int, last: int | None, small: int, on_mail: Callable[[FetchedMail], None]
+        self,
+        first: int,
+        last: int | None,
+        small: int,
+        on_mail: Callable[[FetchedMail], None],
+        wanted: Callable[[int, bytes], bool] | None = None,
     ) -> None:
         """Hand over the mails with ``first <= UID <= last`` (``None``: to the end) as they come.
 
-        With ``small`` above 0, mails of up to so many octets bring their whole text along.  Returns when
-        the server has answered completely; a UID that did not come has vanished.
+        With ``small`` above 0, mails of up to so many octets bring their whole text along.  ``wanted`` hears
+        first of each, by UID and header fields, and passes over those to which it says no.  Returns when the
+        server has answered completely; a UID that did not come has vanished.
         """
 
     async def fetch_raw(self, uid: int, limit: int) -> bytes | None:
@@ -80,6 +88,29 @@ class Mailbox(Protocol):
 
     async def add_seen(self, uids: Iterable[int]) -> None:
         r"""Set ``\Seen`` on these mails; those that vanished are passed over."""
+
+
+@frozen
+class SentCopy:
+    """A mail as it lies in the Sent folder."""
+
+    uid: int
+    raw: bytes = field(repr=False)
+    """Its first octets, as many as were asked for: its header, and what follows."""
+
+
+class SentFolder(Protocol):
+    """The folder of an account in which mail programs keep what was sent; looks queue up.
+
+    Every method may raise a ``PeerError``: nobody can look now, or (``CommandRefused`` with code ``NOSENT``)
+    the account has no such folder that can be found.  Never awaited inside a transaction.
+    """
+
+    async def find(self, message_id: MessageId, limit: int = 65_536) -> SentCopy | None:
+        """The mail with exactly this Message-ID, its first ``limit`` octets; ``None``: it is not there."""
+
+    async def keep(self, raw: bytes, message_id: MessageId) -> bool:
+        """Put this mail there, unless one with its Message-ID is there; whether it was put there."""
 
 
 @frozen

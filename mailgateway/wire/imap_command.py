@@ -6,8 +6,8 @@ they would end the command and begin another.  Lines stay below 1000 bytes (RFC 
 of UIDs has to be handed in by batches.
 
 A literal makes the client wait for the server's ``+``, so a command is a list of pieces: the first is sent at
-once, each further one after a continuation.  With LITERAL+ or LITERAL- (RFC 7888) literals that the server takes
-unasked go along.
+once, each further one after a continuation.  With LITERAL+ or LITERAL- (RFC 7888) literals that the server
+takes unasked go along.
 """
 
 import re

@@ -211,8 +211,8 @@ class Dialogue:
     def _unasked(self) -> int:
         """How large a literal may be that goes out before the server has agreed to it.
 
-        With LITERAL- the bound is the extension's own; with LITERAL+ it is ours, since a server that refuses a
-        large mail should be able to say so before it is on its way.
+        With LITERAL- the bound is the extension's own; with LITERAL+ it is ours, since a server that refuses
+        a large mail should be able to say so before it is on its way.
         """
         told = self.supports("LITERAL+") or self.supports("LITERAL-")
         return MOST_UNASKED if told else 0

@@ -228,7 +228,7 @@ class ReadingTests(SynchronousTestCase):
         """It is told, the rest goes on."""
         events = self.events(b"* 1 FETCH (UID 4 FLAGS ((((\r\n* 2 FETCH (UID 5 FLAGS ())\r\n")
         self.assertTrue(isinstance(events[0], Unreadable) and events[0].uid == 4)
-        self.assertEqual(events[1], Fetched(5, flags=()))
+        self.assertEqual(events[1], Fetched(5))
 
     def test_a_uid_is_not_guessed_from_what_a_sender_wrote(self) -> None:
         """A subject must not be able to blame another message."""
@@ -307,7 +307,7 @@ class CommandTests(SynchronousTestCase):
         self.assertEqual(dialogue.command(imap_command.login("ä", "b")), "A1 LOGIN {2+}\r\nä b\r\n".encode())
 
     def test_a_mail_waits_unless_it_is_small(self) -> None:
-        """Up to 4,096 octets go along where the server said so; more, or anywhere else, wait for the ``+``."""
+        """Up to 4,096 octets go along where the server said so; all else waits for the ``+``."""
         for told, octets, waits in (
             (b"LITERAL+", 4096, False),
             (b"LITERAL-", 4096, False),

@@ -1,0 +1,36 @@
+"""A Sent folder in memory."""
+
+from attrs import define, field
+
+from mailgateway.errors import PeerError
+from mailgateway.flows.ports import SentCopy, SentFolder
+from mailgateway.ids import MessageId
+
+
+@define(eq=False)
+class FakeSentFolder:
+    """What was sent, by Message-ID; with an ``outage`` nobody can look."""
+
+    mails: dict[MessageId, bytes] = field(factory=dict)
+    outage: PeerError | None = None
+    asked: list[MessageId] = field(factory=list)
+    kept: list[MessageId] = field(factory=list)
+
+    async def find(self, message_id: MessageId, limit: int = 65_536) -> SentCopy | None:
+        """Look."""
+        self.asked.append(message_id)
+        if self.outage is not None:
+            raise self.outage
+        raw = self.mails.get(message_id)
+        return None if raw is None else SentCopy(list(self.mails).index(message_id) + 1, raw[:limit])
+
+    async def keep(self, raw: bytes, message_id: MessageId) -> bool:
+        """Put a mail there, once."""
+        if await self.find(message_id) is not None:
+            return False
+        self.mails[message_id] = raw
+        self.kept.append(message_id)
+        return True
+
+
+_proof: type[SentFolder] = FakeSentFolder
