@@ -290,6 +290,12 @@ class Dovecot:
             return False
         return any(user in title and "IDLE" in title for _, title in self._children(self._process.pid))
 
+    def serving(self, user: str) -> list[int]:
+        """The processes that serve ``user`` now, one for each connection after login."""
+        if self._process is None:
+            return []
+        return [pid for pid, title in self._children(self._process.pid) if user in title]
+
     def wait_idle(self, user: str, seconds: float = 30) -> None:
         """Wait until a connection of ``user`` is in IDLE."""
         eventually(f"{user} is in IDLE", lambda: self.idling(user), seconds)
