@@ -8,11 +8,12 @@ from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, insert,
 from mailgateway.domain.envelope import AttachmentInfo
 from mailgateway.ids import EnvelopeId
 from mailgateway.store.database import Tx
+from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import attachment as table
 
 CHUNK = 500
 
-_OF = (
+_OF = Prepared(
     select(table.c.envelope_id, table.c.id, table.c.filename, table.c.content_type, table.c.size)
     .where(table.c.envelope_id.in_(bindparam("ids", expanding=True)))
     .order_by(table.c.envelope_id, table.c.id)

@@ -6,6 +6,7 @@ from sqlalchemy import bindparam, select
 from mailgateway.ids import AccountName
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_update
+from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import cursor as table
 
 
@@ -17,8 +18,10 @@ class Cursor:
     uid: int
 
 
-_FIND = select(table.c.uid_validity, table.c.uid).where(
-    table.c.account == bindparam("account_"), table.c.folder == bindparam("folder_")
+_FIND = Prepared(
+    select(table.c.uid_validity, table.c.uid).where(
+        table.c.account == bindparam("account_"), table.c.folder == bindparam("folder_")
+    )
 )
 
 

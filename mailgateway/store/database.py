@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
 from attrs import define
 from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event, text
@@ -24,6 +24,7 @@ from sqlalchemy.pool import QueuePool
 from twisted.internet.defer import Deferred
 
 from mailgateway.errors import StoreUnavailable
+from mailgateway.store.prepared import Prepared, Rows
 
 T = TypeVar("T")
 
@@ -43,8 +44,16 @@ class Tx:
     now: datetime
     """When the transaction began: aware, UTC, by the database's clock (all gateways of one store agree)."""
 
-    def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
+    @overload
+    def execute(self, statement: Prepared, parameters: Any = None) -> Rows: ...
+
+    @overload
+    def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]: ...
+
+    def execute(self, statement: Any, parameters: Any = None) -> Any:
         """Execute one statement (with a list of parameters: once for each)."""
+        if isinstance(statement, Prepared):
+            return statement.execute(self.connection, parameters)
         return self.connection.execute(statement, parameters)
 
     @property

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from attrs import evolve, frozen
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, bindparam, func, insert, or_, select, update
 
 from mailgateway.domain.delivery import DeliveryEvent, DeliveryState, advance
 from mailgateway.domain.envelope import Envelope, EnvelopeKind, Source, Trust
@@ -19,6 +19,7 @@ from mailgateway.errors import StaleWrite
 from mailgateway.ids import EnvelopeId, InstanceId, MachineId, SessionId
 from mailgateway.store import attachments, modes
 from mailgateway.store.database import Tx
+from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import EPOCH
 from mailgateway.store.tables import envelope as table
 
@@ -59,17 +60,18 @@ class ClaimedBy:
 _WHOLE = select(table, attachments.exist_for(table.c.id).label("has_parts"))
 """What ``_whole`` makes envelopes of."""
 
-_FIND = _WHOLE.where(table.c.id == bindparam("id_"))
-_TAKEN = select(table.c.id).where(table.c.id.in_(bindparam("ids", expanding=True)))
+_FIND = Prepared(_WHOLE.where(table.c.id == bindparam("id_")))
+_TAKEN = Prepared(select(table.c.id).where(table.c.id.in_(bindparam("ids", expanding=True))))
+_DROPPED_REASON = Prepared(select(table.c.dropped_reason).where(table.c.id == bindparam("id_")))
 _CAS = (
     table.c.id == bindparam("id_"),
     table.c.state == bindparam("was"),
     table.c.claimant == bindparam("by"),
 )
-_MOVE = update(table).where(*_CAS)
+_MOVE = Prepared(update(table).where(*_CAS))
 """Sets whatever columns are among the parameters."""
 
-_ADD = insert(table)
+_ADD = Prepared(insert(table))
 
 
 def add(tx: Tx, envelope: Envelope, order: int = 0) -> None:
@@ -155,7 +157,13 @@ def waiting(
     machine's mode is off.
     """
     statement = _waiting(one=session is not None, several=bool(among), kind=kind is not None)
-    wanted = {"machine": machine, "session": session, "among": list(among), "kind_": kind, "limit_": limit}
+    wanted = {
+        "machine": machine,
+        "session": session,
+        "among": list(among),
+        "kind_": kind and kind.value,
+        "limit_": limit,
+    }
     rows: list[Row[Any]] = []
     budget = TEXT_BUDGET
     for row in tx.execute(statement, wanted):
@@ -169,7 +177,7 @@ def waiting(
 def count_waiting(tx: Tx, machine: MachineId, session: SessionId | None) -> int:
     """How many open envelopes wait for a session (``None``: for any) of the machine, whatever its mode."""
     statement = _count_waiting(one=session is not None)
-    found: int = tx.execute(statement, {"machine": machine, "session": session}).scalar_one()
+    found: int = tx.execute(statement, {"machine": machine, "session": session}).scalar()
     return found
 
 
@@ -198,19 +206,19 @@ def count_notices(tx: Tx, session: SessionId) -> int:
 
 
 @lru_cache(maxsize=8)
-def _waiting(*, one: bool, several: bool, kind: bool) -> Select[Any]:
+def _waiting(*, one: bool, several: bool, kind: bool) -> Prepared:
     """The statement, built once for each combination of what may be asked."""
     where = [modes.is_on(bindparam("machine")), *_offered(one=one)]
     if several:
         where.append(table.c.session_id.in_(bindparam("among", expanding=True)))
     if kind:
         where.append(table.c.kind == bindparam("kind_"))
-    return _WHOLE.where(*where).order_by(table.c.number, table.c.id).limit(bindparam("limit_"))
+    return Prepared(_WHOLE.where(*where).order_by(table.c.number, table.c.id).limit(bindparam("limit_")))
 
 
 @lru_cache(maxsize=2)
-def _count_waiting(*, one: bool) -> Select[Any]:
-    return select(func.count()).select_from(table).where(*_offered(one=one))
+def _count_waiting(*, one: bool) -> Prepared:
+    return Prepared(select(func.count()).select_from(table).where(*_offered(one=one)))
 
 
 def _offered(*, one: bool) -> list[ColumnElement[bool]]:
@@ -328,7 +336,7 @@ def drop_other(tx: Tx, account: str, folder: str, uid_validity: int) -> int:
 
 def dropped_reason(tx: Tx, envelope_id: EnvelopeId) -> str:
     """Why an envelope was dropped; ``""`` when it was not, or does not exist."""
-    return tx.execute(select(table.c.dropped_reason).where(table.c.id == envelope_id)).scalar() or ""
+    return tx.execute(_DROPPED_REASON, {"id_": envelope_id}).scalar() or ""
 
 
 # --- upkeep -----------------------------------------------------------------------------------------------

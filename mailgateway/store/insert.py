@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Executable, Table
+from sqlalchemy import Table
 from sqlalchemy.dialects import sqlite
 
 from mailgateway.store.database import Tx
+from mailgateway.store.prepared import Prepared
 
 
 def insert_or_ignore(tx: Tx, table: Table, values: Mapping[str, Any]) -> bool:
@@ -19,16 +20,15 @@ def insert_or_ignore(tx: Tx, table: Table, values: Mapping[str, Any]) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _or_ignore(table: Table, dialect: str) -> Executable:
+def _or_ignore(table: Table, dialect: str) -> Prepared:
     """The statement, built once."""
     match dialect:
         case "sqlite":
-            statement: Executable = sqlite.insert(table).on_conflict_do_nothing()
+            return Prepared(sqlite.insert(table).on_conflict_do_nothing())
         case _:
             from sqlalchemy.dialects import postgresql  # noqa: PLC0415 (2 MB, for those who use it)
 
-            statement = postgresql.insert(table).on_conflict_do_nothing()
-    return statement.execution_options(preserve_rowcount=True)
+            return Prepared(postgresql.insert(table).on_conflict_do_nothing())
 
 
 def insert_or_update(tx: Tx, table: Table, keys: Sequence[str], values: Mapping[str, Any]) -> None:
@@ -38,18 +38,22 @@ def insert_or_update(tx: Tx, table: Table, keys: Sequence[str], values: Mapping[
 
 
 @lru_cache(maxsize=64)
-def _or_update(table: Table, keys: tuple[str, ...], rest: tuple[str, ...], dialect: str) -> Executable:
+def _or_update(table: Table, keys: tuple[str, ...], rest: tuple[str, ...], dialect: str) -> Prepared:
     """The statement, built once."""
     match dialect:
         case "sqlite":
             lite = sqlite.insert(table)
-            return lite.on_conflict_do_update(
-                index_elements=keys, set_={name: lite.excluded[name] for name in rest}
+            return Prepared(
+                lite.on_conflict_do_update(
+                    index_elements=keys, set_={name: lite.excluded[name] for name in rest}
+                )
             )
         case _:
             from sqlalchemy.dialects import postgresql  # noqa: PLC0415 (as above)
 
             big = postgresql.insert(table)
-            return big.on_conflict_do_update(
-                index_elements=keys, set_={name: big.excluded[name] for name in rest}
+            return Prepared(
+                big.on_conflict_do_update(
+                    index_elements=keys, set_={name: big.excluded[name] for name in rest}
+                )
             )

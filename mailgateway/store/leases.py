@@ -7,12 +7,15 @@ one and is refused.  A lease that ran out and was not taken by anybody is still 
 from datetime import datetime, timedelta
 
 from attrs import frozen
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, select, update
 
 from mailgateway.ids import MachineId
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_ignore
+from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import lease as table
+
+_FENCE = Prepared(select(table.c.fence).where(table.c.resource == bindparam("resource")))
 
 
 @frozen
@@ -75,5 +78,5 @@ def give_back(tx: Tx, lease: Lease) -> None:
 
 def fence(tx: Tx, resource: str) -> int | None:
     """The fence in force, or ``None`` when the resource was never leased."""
-    found: int | None = tx.execute(select(table.c.fence).where(table.c.resource == resource)).scalar()
+    found: int | None = tx.execute(_FENCE, {"resource": resource}).scalar()
     return found

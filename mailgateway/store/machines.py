@@ -5,9 +5,10 @@ from sqlalchemy import bindparam, select
 from mailgateway.ids import MachineId, device_digest
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_ignore, insert_or_update
+from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import machine, machine_name
 
-_NAME = select(machine.c.name).where(machine.c.id == bindparam("id_"))
+_NAME = Prepared(select(machine.c.name).where(machine.c.id == bindparam("id_")))
 
 
 def introduce(tx: Tx, machine_id: MachineId, name: str) -> None:

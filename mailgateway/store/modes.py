@@ -6,9 +6,10 @@ from mailgateway.domain.mode import Mode, ModeSetting
 from mailgateway.ids import MachineId
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_ignore, insert_or_update
+from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import mode as table
 
-_FIND = select(table.c.mode, table.c.set_by).where(table.c.machine_id == bindparam("machine"))
+_FIND = Prepared(select(table.c.mode, table.c.set_by).where(table.c.machine_id == bindparam("machine")))
 
 
 def start(tx: Tx, machine_id: MachineId) -> None:

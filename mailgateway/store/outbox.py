@@ -1,6 +1,6 @@
 """Mails on their way out, and how far each has come for each recipient."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,16 +20,19 @@ from mailgateway.errors import StaleWrite
 from mailgateway.ids import AccountName, MachineId, MessageId, OutboxId, QuestionId, RouteId, SessionId
 from mailgateway.store import modes
 from mailgateway.store.database import Tx
+from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import outbox, recipient
 
 SENDABLE = (OutboxState.QUEUED.value, OutboxState.UNCLEAR.value)
 
 _FACTS = [column for column in outbox.c if column.name != "raw"]
 
-_UNSETTLED = select(*_FACTS).where(
-    outbox.c.route_id.in_(bindparam("routes", expanding=True)),
-    outbox.c.attempts > 0,
-    outbox.c.state.in_((*SENDABLE, OutboxState.SENDING.value)),
+_UNSETTLED = Prepared(
+    select(*_FACTS).where(
+        outbox.c.route_id.in_(bindparam("routes", expanding=True)),
+        outbox.c.attempts > 0,
+        outbox.c.state.in_((*SENDABLE, OutboxState.SENDING.value)),
+    )
 )
 
 
@@ -130,9 +133,17 @@ def submitted_since(tx: Tx, machine_id: MachineId, kind: MailKind, since: dateti
 
 
 def next_sendable(
-    tx: Tx, machine_id: MachineId, account: AccountName, *, due_only: bool
+    tx: Tx,
+    machine_id: MachineId,
+    account: AccountName,
+    *,
+    due_only: bool,
+    looked: Collection[OutboxId] | None = None,
 ) -> tuple[OutboxId, datetime] | None:
-    """The mail that the machine may send next over the account, and when; while its mode is off: notices."""
+    """The mail that the machine may send next over the account, and when; while its mode is off: notices.
+
+    With ``looked``, mails of unclear fate are passed over unless they are among these.
+    """
     query = (
         select(outbox.c.id, outbox.c.next_attempt_at)
         .where(
@@ -144,6 +155,10 @@ def next_sendable(
         )
         .limit(1)
     )
+    if looked is not None:
+        query = query.where(
+            or_(outbox.c.state != OutboxState.UNCLEAR.value, outbox.c.id.in_(list(looked)))
+        )
     if due_only:
         query = query.where(outbox.c.next_attempt_at <= tx.now).order_by(outbox.c.number)
     else:
@@ -231,17 +246,37 @@ def arrived(tx: Tx, *route_ids: RouteId) -> tuple[tuple[OutboxId, RouteId], ...]
     """
     if not route_ids:
         return ()
-    rows = tx.execute(_UNSETTLED, {"routes": route_ids}).all()
+    rows = tx.execute(_UNSETTLED, {"routes": list(route_ids)}).all()
     for row in rows:
-        found = _value(tx, row)
-        move(tx, found, OutboxEvent.ARRIVED)
-        accepted = [
-            RecipientRow(one.address, RecipientState.ACCEPTED, one.code, one.reply)
-            for one in found.recipients
-            if one.state is not RecipientState.REJECTED
-        ]
-        write_recipients(tx, found.id, accepted)
+        has_arrived(tx, _value(tx, row))
     return tuple((row.id, row.route_id) for row in rows)
+
+
+def has_arrived(tx: Tx, found: OutboxRow) -> None:
+    """Something shows that the mail arrived."""
+    move(tx, found, OutboxEvent.ARRIVED)
+    accepted = [
+        RecipientRow(one.address, RecipientState.ACCEPTED, one.code, one.reply)
+        for one in found.recipients
+        if one.state is not RecipientState.REJECTED
+    ]
+    write_recipients(tx, found.id, accepted)
+
+
+def doubtful(tx: Tx, machine_id: MachineId, account: AccountName) -> tuple[OutboxRow, ...]:
+    """The machine's mails of unclear fate that may go once more now."""
+    rows = tx.execute(
+        select(*_FACTS)
+        .where(
+            outbox.c.machine_id == machine_id,
+            outbox.c.account == account,
+            outbox.c.state == OutboxState.UNCLEAR.value,
+            outbox.c.next_attempt_at <= tx.now,
+        )
+        .order_by(outbox.c.number)
+        .limit(100)
+    ).all()
+    return tuple(_value(tx, row) for row in rows)
 
 
 def waiting(tx: Tx, machine_id: MachineId) -> int:

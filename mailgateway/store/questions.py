@@ -5,14 +5,15 @@ from datetime import datetime
 from typing import Any
 
 from attrs import field, frozen
-from sqlalchemy import Row, func, select, update
+from sqlalchemy import Row, bindparam, func, select, update
 
 from mailgateway.domain.choice import Option
 from mailgateway.domain.question import Question, QuestionEvent, QuestionStatus, advance
 from mailgateway.errors import StaleWrite
 from mailgateway.ids import MachineId, QuestionId, RouteId, SessionId
 from mailgateway.store.database import Tx
-from mailgateway.store.tables import answer, question
+from mailgateway.store.prepared import Prepared
+from mailgateway.store.tables import answer, question, route
 
 OUTSTANDING = (QuestionStatus.RESERVED.value, QuestionStatus.OPEN.value)
 
@@ -32,9 +33,12 @@ class AnswerRow:
     at: datetime
 
 
+_FIND = Prepared(select(question).where(question.c.id == bindparam("id_")))
+
+
 def find(tx: Tx, question_id: QuestionId) -> Question | None:
     """One question, or ``None``."""
-    row = tx.execute(select(question).where(question.c.id == question_id)).one_or_none()
+    row = tx.execute(_FIND, {"id_": question_id}).one_or_none()
     return None if row is None else _value(row)
 
 
@@ -56,6 +60,23 @@ def count_blocking(tx: Tx, machine_id: MachineId) -> int:
         .where(question.c.machine_id == machine_id, question.c.blocking, question.c.status.in_(OUTSTANDING))
     ).scalar_one()
     return count
+
+
+def open_for(tx: Tx, machine_id: MachineId, recipient: str | None, limit: int) -> tuple[Question, ...]:
+    """The machine's open questions, newest first, with ``recipient`` those that were mailed to it."""
+    query = (
+        select(question)
+        .where(
+            question.c.machine_id == machine_id,
+            question.c.status == QuestionStatus.OPEN.value,
+            question.c.expires_at > tx.now,
+        )
+        .order_by(question.c.created_at.desc())
+        .limit(limit)
+    )
+    if recipient is not None:
+        query = query.join(route, route.c.id == question.c.route_id).where(route.c.recipient == recipient)
+    return tuple(_value(row) for row in tx.execute(query))
 
 
 def reserve(tx: Tx, question_id: QuestionId, session_id: SessionId, machine_id: MachineId) -> None:

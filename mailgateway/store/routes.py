@@ -8,9 +8,10 @@ from mailgateway.domain.route import Purpose, Route
 from mailgateway.ids import MachineId, QuestionId, RouteId, SessionId
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_ignore
+from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import route as table
 
-_FIND = select(table).where(table.c.id == bindparam("id_"))
+_FIND = Prepared(select(table).where(table.c.id == bindparam("id_")))
 
 
 def find(tx: Tx, route_id: RouteId) -> Route | None:

@@ -10,6 +10,7 @@ from sqlalchemy import bindparam, delete, func, select, update
 from mailgateway.ids import InstanceId, MachineId, SessionId, session_digest
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_ignore, insert_or_update
+from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import runtime, session
 
 LIVE = timedelta(seconds=120)
@@ -36,8 +37,8 @@ class Session:
     left_at: datetime | None
 
 
-_OF_INSTANCE = select(runtime.c.session_id).where(runtime.c.instance_id == bindparam("instance"))
-_MACHINE_OF = select(session.c.machine_id).where(session.c.id == bindparam("id_"))
+_OF_INSTANCE = Prepared(select(runtime.c.session_id).where(runtime.c.instance_id == bindparam("instance")))
+_MACHINE_OF = Prepared(select(session.c.machine_id).where(session.c.id == bindparam("id_")))
 
 
 def find(tx: Tx, session_id: SessionId) -> Session | None:
@@ -131,6 +132,21 @@ def live(tx: Tx, machine_id: MachineId) -> int:
     return count
 
 
+def titles(tx: Tx, machine_id: MachineId, limit: int) -> tuple[str, ...]:
+    """What the machine's live sessions call themselves, or their ids; those heard of last come first."""
+    rows = tx.execute(
+        select(session.c.title, session.c.id)
+        .where(
+            session.c.machine_id == machine_id,
+            session.c.left_at.is_(None),
+            session.c.last_ping_at > tx.now - LIVE,
+        )
+        .order_by(session.c.last_ping_at.desc())
+        .limit(limit)
+    )
+    return tuple(row.title or row.id for row in rows)
+
+
 def last_ping(tx: Tx, machine_id: MachineId) -> datetime | None:
     """When a session of the machine pinged last."""
     return tx.execute(
@@ -153,7 +169,8 @@ def of_instance(tx: Tx, instance: InstanceId) -> set[SessionId]:
 
 def machine_of(tx: Tx, session_id: SessionId) -> MachineId | None:
     """The machine that the session was seen on last."""
-    return tx.execute(_MACHINE_OF, {"id_": session_id}).scalar()
+    found: MachineId | None = tx.execute(_MACHINE_OF, {"id_": session_id}).scalar()
+    return found
 
 
 def forget_offline(tx: Tx, before: datetime) -> int:

@@ -14,6 +14,7 @@ from mailgateway.domain.envelope import Source
 from mailgateway.ids import AccountName, EnvelopeId
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_ignore
+from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import envelope as envelope_table
 from mailgateway.store.tables import source as table
 
@@ -40,15 +41,17 @@ class Known:
     """The known mails with the same bytes, by digest, wherever they lie."""
 
 
-_KNOWN = select(table).where(
-    or_(
-        and_(
-            table.c.account == bindparam("account_"),
-            table.c.folder == bindparam("folder_"),
-            table.c.uid_validity == bindparam("uid_validity_"),
-            table.c.uid.in_(bindparam("uids", expanding=True)),
-        ),
-        table.c.raw_sha256.in_(bindparam("digests", expanding=True)),
+_KNOWN = Prepared(
+    select(table).where(
+        or_(
+            and_(
+                table.c.account == bindparam("account_"),
+                table.c.folder == bindparam("folder_"),
+                table.c.uid_validity == bindparam("uid_validity_"),
+                table.c.uid.in_(bindparam("uids", expanding=True)),
+            ),
+            table.c.raw_sha256.in_(bindparam("digests", expanding=True)),
+        )
     )
 )
 """Both by an index of its own."""
@@ -86,7 +89,7 @@ def known(tx: Tx, mails: Sequence[tuple[Source, str]]) -> Known:
     return Known(uids, copies)
 
 
-_SAID = select(table.c.envelope_id).where(table.c.said_sha256 == bindparam("said")).distinct()
+_SAID = Prepared(select(table.c.envelope_id).where(table.c.said_sha256 == bindparam("said")).distinct())
 
 
 def saying(tx: Tx, said_sha256: str) -> tuple[EnvelopeId, ...]:

@@ -11,6 +11,7 @@ from mailgateway.domain.route import Route
 from mailgateway.ids import MessageId, OutboxId, RouteId, SessionId
 from mailgateway.store import routes
 from mailgateway.store.database import Tx
+from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import outbox, route, thread
 
 SENT_TEXT_LIMIT = 64 * 1024
@@ -29,7 +30,7 @@ class Thread:
     expires_at: datetime
 
 
-_FIND = (
+_FIND = Prepared(
     select(
         thread.c.message_id,
         thread.c.sent_text,
@@ -73,6 +74,17 @@ def add(
             "expires_at": expires_at,
         },
     )
+
+
+def add_other(tx: Tx, message_id: MessageId, other: MessageId) -> None:
+    """The mail that we sent as ``message_id`` is known to its reader as ``other``: both lead the same way.
+
+    Does nothing when the first is unknown, or the other one leads somewhere already.
+    """
+    row = tx.execute(select(thread).where(thread.c.message_id == message_id)).one_or_none()
+    taken = tx.execute(select(thread.c.message_id).where(thread.c.message_id == other)).first()
+    if row is not None and taken is None:
+        add(tx, other, row.route_id, row.outbox_id, sent_text=row.sent_text, expires_at=row.expires_at)
 
 
 def of_session(tx: Tx, session_id: SessionId, recipient: str, limit: int) -> tuple[MessageId, ...]:
