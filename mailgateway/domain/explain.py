@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 from attrs import evolve, field, frozen
 
-from mailgateway.domain.judge import BounceOf, FromPerson, Refused, judge_inbound
+from mailgateway.domain.judge import BounceOf, FromPerson, Refused, Waits, judge_inbound
 from mailgateway.domain.routing import Claims, claims_of
 from mailgateway.mail.automatic import Automatic, OwnMail, Person, classify
 from mailgateway.mail.bounce import Bounce
@@ -133,6 +133,8 @@ def explain(raw: bytes, own: Own, context: Context | None = None) -> Explanation
             return evolve(told, reason=verdict, why=why)
         case BounceOf():
             return evolve(told, reason=Verdict.BOUNCE)
+        case Waits(reason=why):
+            return evolve(told, reason=Verdict.UNAUTHENTICATED, why=why)
         case FromPerson():
             return evolve(told, accepted=True, reason=Verdict.EMPTY if kind is Kind.EMPTY else "")
         case other:

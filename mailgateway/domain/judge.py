@@ -18,7 +18,9 @@ from mailgateway.mail.authenticity import (
     Forged,
     NeedsProof,
     Unauthenticated,
+    Undecided,
     authenticate,
+    wanted,
 )
 from mailgateway.mail.automatic import (
     Automatic,
@@ -30,9 +32,12 @@ from mailgateway.mail.automatic import (
 )
 from mailgateway.mail.bounce import Bounce, RecipientReport
 from mailgateway.mail.decode import Malformed
+from mailgateway.mail.evidence import NO_EVIDENCE, Awaited, Evidence, Wanted
 from mailgateway.mail.inbound import Inbound, read
 from mailgateway.mail.own import Own
 from mailgateway.mail.sender import OddSender, OneMailbox
+from mailgateway.mail.signature import coverage_for
+from mailgateway.mail.signed_reading import as_signed
 from mailgateway.mail.verdict import Verdict
 
 
@@ -78,18 +83,33 @@ class FromPerson:
     claims: Claims
 
 
-Judged = Refused | BounceOf | FromPerson
+@frozen(kw_only=True)
+class Waits:
+    """It says that an allowed person wrote it, and the evidence for that may come yet."""
+
+    inbound: Inbound
+    awaits: Awaited
+    reason: str
 
 
-def judge(raw: bytes, own: Own) -> Judged:
+Judged = Refused | BounceOf | FromPerson | Waits
+
+
+def judge(raw: bytes, own: Own, evidence: Evidence = NO_EVIDENCE) -> Judged:
     """Judge the whole bytes of one mail."""
     inbound = read(raw)
     if isinstance(inbound, Malformed):
         return Refused(verdict=Verdict.MALFORMED, reason=inbound.reason)
-    return judge_inbound(inbound, own)
+    return judge_inbound(inbound, own, evidence)
 
 
-def judge_inbound(inbound: Inbound, own: Own) -> Judged:
+def evidence_wanted(inbound: Inbound, own: Own) -> Wanted:
+    """What to find out before a mail is judged: nothing for what no evidence will help."""
+    found = wanted(inbound, own)
+    return found if found and isinstance(classify_header(inbound, own), Person) else Wanted()
+
+
+def judge_inbound(inbound: Inbound, own: Own, evidence: Evidence = NO_EVIDENCE) -> Judged:
     """Judge a mail that was read already."""
     match classify_header(inbound, own):
         case OwnMail(reason=reason):
@@ -99,12 +119,12 @@ def judge_inbound(inbound: Inbound, own: Own) -> Judged:
         case Automatic(reason=reason):
             return Refused(verdict=Verdict.AUTOMATIC, reason=reason, inbound=inbound)
         case Person():
-            return _judge_sender(inbound, own)
+            return _judge_sender(inbound, own, evidence)
         case other:
             assert_never(other)
 
 
-def _judge_sender(inbound: Inbound, own: Own) -> Judged:
+def _judge_sender(inbound: Inbound, own: Own, evidence: Evidence) -> Judged:
     sender = inbound.sender
     if isinstance(sender, OddSender):
         return Refused(verdict=Verdict.NOT_ALLOWED, reason=sender.reason, inbound=inbound)
@@ -112,12 +132,15 @@ def _judge_sender(inbound: Inbound, own: Own) -> Judged:
         return Refused(verdict=Verdict.NOT_ALLOWED, reason="From is not an allowed person", inbound=inbound)
     if from_list(inbound):
         return Refused(verdict=Verdict.AUTOMATIC, reason="a mailing list distributed it", inbound=inbound)
-    match authenticate(inbound, own):
+    match authenticate(inbound, own, evidence):
         case Forged(reason=reason):
             return Refused(verdict=Verdict.FORGED, reason=reason, inbound=inbound)
         case Unauthenticated(reason=reason):
             return Refused(verdict=Verdict.UNAUTHENTICATED, reason=reason, inbound=inbound)
+        case Undecided(awaits=awaits, reason=reason):
+            return Waits(inbound=inbound, awaits=awaits, reason=reason)
         case Authentic() | NeedsProof() as authenticity:
+            inbound = as_signed(inbound, coverage_for(inbound, own))
             match classify_parts(inbound):
                 case Automatic(reason=reason):
                     return Refused(verdict=Verdict.AUTOMATIC, reason=reason, inbound=inbound)

@@ -1,25 +1,46 @@
 """Is the mail really from the address in its From.  Closed by default.
 
-With ``required``, the one evidence that counts is what the receiving provider wrote: in its pinned
-Authentication-Results both ``dmarc=pass`` for the domain of From and an aligned ``dkim=pass``.  SPF alone, a
-DMARC pass that rests on SPF, results of another id, below a Received line, doubled or in disagreement are
-refused; so is a mail whose own signature leaves room for somebody else's words (see `signature`).
-With ``single-mailbox`` there is no such evidence, and the store must find the proof.
-"""
+With ``required`` there are two kinds of evidence, both resting on a DKIM signature of the domain of From:
+our own verification of it (`dkim`), and what the receiving server found (`pinned`).  Either suffices where
+the other cannot tell; where both can and disagree, the mail is refused, since one of them was deceived.
+SPF says nothing about From.  A signature that leaves room for somebody else's words is refused
+(`signature`), and so is a mail that was not addressed to us, or is older than our memory of what was said
+before.
+
+With ``single-mailbox`` nobody checks a signature: the proof is the same mail in the Sent folder
+(`sent_copy`), or, weaker, a thread that only the store knows.  """
 
 import re
-from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import assert_never
 
 from attrs import frozen
 
-from mailgateway.mail.decode import Field, Malformed
+from mailgateway.mail.decode import Malformed
+from mailgateway.mail.dkim import Broken, Checked, Nothing, Unanswered, Valid, check_signatures, signatures_of
+from mailgateway.mail.evidence import NO_EVIDENCE, Awaited, Copy, Evidence, NoCopy, Wanted
 from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.own import Own
-from mailgateway.mail.results import Clause, Results, parse_results
+from mailgateway.mail.pinned import Denied, Finding, Silent, Vouched, finding_of
 from mailgateway.mail.sender import OneMailbox
-from mailgateway.mail.signature import Coverage, Partial, aligned, coverage_of
-from mailgateway.settings import Alignment, Authentication, SingleMailboxProof
+from mailgateway.mail.sent_copy import difference, moment
+from mailgateway.mail.signature import Coverage, Partial, coverage_of
+from mailgateway.mail.tag import strip_tags
+from mailgateway.providers import Results as Placement
+from mailgateway.settings import Authentication, SingleMailboxProof
+
+OLDEST = timedelta(days=90) """Mail older than this is not believed: so long it is remembered what was said,
+and a replay is known by it."""
+
+DISAGREEMENT = (
+    "our own check of the signature and the receiving server's results disagree: one of them was deceived, "
+    "or something between the two rewrites mail"
+)
+"""The one refusal that speaks of a forgery which came far; it is logged."""
+
+RESULTS, OWN_CHECK, SENT_COPY = "authentication-results", "dkim", "sent-copy"
+BOTH = f"{OWN_CHECK} and {RESULTS}"
+"""The methods by which a mail is found authentic."""
 
 
 @frozen
@@ -45,12 +66,20 @@ class Forged:
 
 @frozen
 class NeedsProof:
-    """The store decides: whether the Sent folder holds the mail, or whether its thread names mail we sent."""
+    """The store decides: whether the thread names mail that we sent.  ``sent-copy``: nobody has looked."""
 
     kind: SingleMailboxProof
 
 
-Authenticity = Authentic | Unauthenticated | Forged | NeedsProof
+@frozen
+class Undecided:
+    """The evidence may come yet: hold the mail and ask again; ``awaits`` says for what."""
+
+    awaits: Awaited
+    reason: str
+
+
+Authenticity = Authentic | Unauthenticated | Forged | NeedsProof | Undecided
 
 _SINGULAR = (
     "from",
@@ -68,29 +97,90 @@ _SINGULAR = (
 )
 """Fields that a signed mail has once; a second one may be an attacker's (RFC 6376, section 8.15)."""
 
-_FAILED = frozenset({"fail", "hardfail", "softfail", "permerror"})
-_RECEIVED_FROM = re.compile(rb"\s*from\s", re.IGNORECASE)
-_RECEIVED_BY = re.compile(rb"\s*from\s+\S+\s+by\s+([^\s;]+)(?=[\s;]|$)", re.IGNORECASE)
-_PARENTHESIS = re.compile(rb"([()])")
+_FORWARDED = re.compile(r"\W*(?:fwd?|wg|tr|rv|enc|vs|vb|doorst|fs|i)\s*:", re.IGNORECASE)
 
 
-def authenticate(inbound: Inbound, own: Own) -> Authenticity:
-    """Weigh the evidence for From; the address itself is compared with the allowed ones elsewhere."""
-    if not isinstance(inbound.sender, OneMailbox):
-        return Unauthenticated("From is not one plain mailbox")
+def wanted(inbound: Inbound, own: Own) -> Wanted:
+    """What there is to find out before a mail from an allowed person is judged; nothing for any other."""
+    sender = inbound.sender
+    if not isinstance(sender, OneMailbox) or sender.address not in own.allowed:
+        return Wanted()
     match own.authentication:
-        case Authentication.SINGLE_MAILBOX:
-            return NeedsProof(own.single_mailbox_proof)
         case Authentication.REQUIRED:
-            return _by_results(inbound, inbound.sender.domain, own)
+            found = signatures_of(inbound.fields, sender.domain, own.alignment)
+            return Wanted(keys=tuple(dict.fromkeys(each.key_name for _, each in found)))
+        case Authentication.SINGLE_MAILBOX if own.single_mailbox_proof is SingleMailboxProof.SENT_COPY:
+            return Wanted(sent_copy=inbound.message_id)
+        case Authentication.SINGLE_MAILBOX:
+            return Wanted()
         case _:
             assert_never(own.authentication)
 
 
-def _by_results(inbound: Inbound, domain: str, own: Own) -> Authenticity:
+def authenticate(inbound: Inbound, own: Own, evidence: Evidence = NO_EVIDENCE) -> Authenticity:
+    """Weigh the evidence for From; the address itself is compared with the allowed ones elsewhere."""
+    if not isinstance(inbound.sender, OneMailbox):
+        return Unauthenticated("From is not one plain mailbox")
     for name in _SINGULAR:
         if inbound.count(name) > 1:
             return Unauthenticated(f"{name} is there twice")
+    if _is_old(inbound, evidence):
+        return Unauthenticated(f"the mail is older than {OLDEST.days} days")
+    match own.authentication:
+        case Authentication.SINGLE_MAILBOX:
+            return _by_mailbox(inbound, own, evidence)
+        case Authentication.REQUIRED:
+            return _by_signature(inbound, inbound.sender.domain, own, evidence)
+        case _:
+            assert_never(own.authentication)
+
+
+def _is_old(inbound: Inbound, evidence: Evidence) -> bool:
+    """Whether it was written, or arrived, longer ago than it would be known again."""
+    if evidence.now is None:
+        return False
+    written = moment(inbound.date)
+    times = [evidence.received_at, written if isinstance(written, datetime) else None]
+    return any(evidence.now - _aware(time, evidence.now) > OLDEST for time in times if time is not None)
+
+
+def _aware(time: datetime, like: datetime) -> datetime:
+    """The time; one without a zone (``-0000`` in a Date) is taken as UTC."""
+    return time if time.tzinfo is not None else time.replace(tzinfo=like.tzinfo)
+
+
+# --- one mailbox for person and agent ---------------------------------------------------------------------
+
+
+def _by_mailbox(inbound: Inbound, own: Own, evidence: Evidence) -> Authenticity:
+    proof = own.single_mailbox_proof
+    match proof:
+        case SingleMailboxProof.THREAD:
+            return NeedsProof(proof)
+        case SingleMailboxProof.SENT_COPY:
+            pass
+        case _:
+            assert_never(proof)
+    if inbound.message_id is None:
+        return Unauthenticated("it has no Message-ID by which the Sent folder could know it")
+    if own.addresses and not _addressed_to(inbound, own, Coverage()):
+        return Unauthenticated("the mail is not addressed to this gateway")
+    match evidence.copy:
+        case None:
+            return NeedsProof(proof)
+        case NoCopy(reason=reason):
+            return Undecided(Awaited.SENT_COPY, reason)
+        case Copy(raw=raw):
+            found = difference(inbound, raw)
+            return Forged(found) if found else Authentic(SENT_COPY)
+        case _:
+            assert_never(evidence.copy)
+
+
+# --- the signature of the sender's domain -----------------------------------------------------------------
+
+
+def _by_signature(inbound: Inbound, domain: str, own: Own, evidence: Evidence) -> Authenticity:
     coverage = coverage_of(inbound.fields, domain, own.alignment)
     match coverage:
         case Partial(reason=reason):
@@ -101,16 +191,42 @@ def _by_results(inbound: Inbound, domain: str, own: Own) -> Authenticity:
             pass
         case _:
             assert_never(coverage)
+    if inbound.count("date") and not coverage.covers("date"):
+        return Unauthenticated("the signature does not cover Date, so the mail could be sent again for ever")
     if own.addresses and not _addressed_to(inbound, own, coverage):
         return Unauthenticated("the mail is not addressed to this gateway")
-    block = (
-        _block_below(inbound.fields, own) if own.results_below_received else _block_above(inbound.fields, own)
-    )
-    if isinstance(block, Malformed):
-        return Unauthenticated(block.reason)
-    if not block:
-        return Unauthenticated("no results of a trusted server stand where that server writes them")
-    return _weigh(block, domain, own.alignment)
+    if evidence.received_at is None:
+        checked: Checked = Nothing("no signature was checked")
+    else:
+        checked = check_signatures(inbound, domain, own.alignment, evidence.keys, evidence.received_at)
+    return _together(finding_of(inbound.fields, domain, own), checked, own)
+
+
+def _together(finding: Finding, checked: Checked, own: Own) -> Authenticity:
+    """Both kinds of evidence in one decision."""
+    match finding:
+        case Denied(reason=reason):
+            return Forged(DISAGREEMENT if isinstance(checked, Valid) else reason)
+        case Vouched():
+            # Microsoft's servers write other bytes than they checked, so our own check says little there
+            if isinstance(checked, Broken) and own.results is not Placement.ANONYMOUS:
+                return Forged(DISAGREEMENT)
+            return Authentic(BOTH if isinstance(checked, Valid) else RESULTS)
+        case Silent(reason=reason):
+            pass
+        case _:
+            assert_never(finding)
+    match checked:
+        case Valid():
+            return Authentic(OWN_CHECK)
+        case Unanswered(reason=why):
+            return Undecided(Awaited.KEY, why)
+        case Broken(reason=why):
+            return Unauthenticated(f"{why} (mailing lists and forwarders do that, too)")
+        case Nothing(reason=why):
+            return Unauthenticated(f"{reason}; {why}")
+        case _:
+            assert_never(checked)
 
 
 def _addressed_to(inbound: Inbound, own: Own, coverage: Coverage) -> bool:
@@ -118,123 +234,15 @@ def _addressed_to(inbound: Inbound, own: Own, coverage: Coverage) -> bool:
 
     A true mail of an allowed person to somebody else could else be handed to us by its receiver.  Where the
     signature covers To, a Cc that it does not cover was put on by somebody else; where it does not (Outlook),
-    neither proves anything, and both are taken as they stand.
+    neither proves anything, and both are taken as they stand, unless the subject, which is signed, says that
+    the mail was forwarded: a mail of ours that a person has passed on to others is the one that they hold.
     """
     ours = {address.lower() for address in own.addresses}
+    if not coverage.covers("to") and _FORWARDED.match(strip_tags(inbound.subject, own.accepted_tags)):
+        return False
     names = [name for name in ("to", "cc") if coverage.covers(name) or not coverage.covers("to")]
     for address in inbound.recipients_in(*names):
         local, _, domain = address.lower().rpartition("@")
         if f"{local}@{domain}" in ours or f"{local.partition('+')[0]}@{domain}" in ours:
             return True
     return False
-
-
-def _block_above(fields: Sequence[Field], own: Own) -> tuple[Results, ...] | Malformed:
-    """The pinned results in the contiguous run of Authentication-Results above every Received.
-
-    A mail without any Received is taken too: a server that hands a mail on by LMTP, or to itself, may write
-    none, and puts its results on top all the same.  Nothing is lost by that: who can put a mail into the
-    mailbox past the receiving server could write a Received line as well.  What comes through that server has
-    its results above all that the sender wrote, and it takes out incoming results under its own id (RFC 8601,
-    section 5); one that does not must not be trusted in either placement.
-    """
-    run: list[bytes] = []
-    for each in fields:
-        if each.name == "authentication-results":
-            run.append(each.value)
-        elif run or each.name == "received":
-            break
-    return _pinned(run, own)
-
-
-def _block_below(fields: Sequence[Field], own: Own) -> tuple[Results, ...] | Malformed:
-    """The one pinned field right under the provider's own Received line, which alone it may follow.
-
-    Only the provider's internal hops (lines without ``from``) may stand above that line: the first one with
-    ``from`` is where the mail came in from outside, and its ``by`` must be the pinned id.
-    """
-    entry = next(
-        (index for index, each in enumerate(fields) if each.name == "received" and _came_from(each.value)),
-        None,
-    )
-    if entry is None or _came_from(fields[entry].value) not in own.trusted_authserv_ids:
-        return ()
-    run: list[bytes] = []
-    for each in fields[entry + 1 :]:
-        if each.name == "received":
-            break
-        if each.name == "authentication-results":
-            run.append(each.value)
-    block = _pinned(run, own)
-    if not isinstance(block, Malformed) and len(block) > 1:
-        return Malformed("a trusted server's results stand there twice")
-    return block
-
-
-def _came_from(received: bytes) -> str:
-    """The host after ``by`` of a Received line that begins with ``from``: '?' if unclear, '' without from."""
-    if _RECEIVED_FROM.match(received) is None:
-        return ""
-    by = _RECEIVED_BY.match(_without_comments(received[:4096]))
-    return by[1].decode("ascii", "replace").lower() if by is not None else "?"
-
-
-def _without_comments(value: bytes) -> bytes:
-    """The value with a blank in place of each comment (they nest); one that does not end takes the rest."""
-    kept: list[bytes] = []
-    depth = 0
-    for piece in _PARENTHESIS.split(value):
-        if piece == b"(":
-            depth += 1
-        elif piece == b")" and depth:
-            depth -= 1
-        else:
-            kept.append(b" " if depth else piece)
-    return b"".join(kept)
-
-
-def _pinned(run: Sequence[bytes], own: Own) -> tuple[Results, ...] | Malformed:
-    parsed = []
-    for value in run:
-        results = parse_results(value)
-        if isinstance(results, Malformed):
-            return results
-        if results.authserv_id in own.trusted_authserv_ids:
-            parsed.append(results)
-    return tuple(parsed)
-
-
-def _weigh(block: Sequence[Results], domain: str, alignment: Alignment) -> Authenticity:
-    dmarc = list(_clauses(block, "dmarc"))
-    dkim = list(_clauses(block, "dkim"))
-    if any(clause.result in _FAILED for clause in (*dmarc, *dkim)):
-        return Forged("the receiving server found that DKIM or DMARC failed")
-    if len(dmarc) != 1:
-        return Unauthenticated("there is not exactly one DMARC result")
-    if sum(any(clause.method == "dkim" for clause in results.clauses) for results in block) > 1:
-        return Unauthenticated("DKIM results stand in several fields")
-    if dmarc[0].result != "pass":
-        return Unauthenticated("DMARC did not pass")
-    if _one(dmarc[0], "header.from") != domain:
-        return Unauthenticated("DMARC passed for another domain")
-    signers = [_signer(clause) for clause in dkim if clause.result == "pass"]
-    if not any(aligned(signer, domain, alignment) for signer in signers):
-        return Unauthenticated("no DKIM signature of the domain of From passed")
-    return Authentic("authentication-results")
-
-
-def _clauses(block: Sequence[Results], method: str) -> Iterator[Clause]:
-    return (clause for results in block for clause in results.clauses if clause.method == method)
-
-
-def _one(clause: Clause, name: str) -> str:
-    """The property's only value in lower case; '' when it is missing or doubled."""
-    values = clause.properties.get(name, ())
-    return values[0].lower() if len(values) == 1 else ""
-
-
-def _signer(clause: Clause) -> str:
-    """The domain that signed: ``header.d``, or where that is not told the domain of ``header.i``."""
-    if "header.d" in clause.properties:
-        return _one(clause, "header.d")
-    return _one(clause, "header.i").rpartition("@")[2]

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from attrs import field, frozen
 
+from mailgateway.providers import Results
 from mailgateway.settings import Alignment, Authentication, Settings, SingleMailboxProof
 
 MARKER_HEADER = "X-Mailgateway-Instance"
@@ -61,7 +62,7 @@ class Own:
     authentication: Authentication = Authentication.REQUIRED
     single_mailbox_proof: SingleMailboxProof = SingleMailboxProof.SENT_COPY
     trusted_authserv_ids: frozenset[str] = field(default=frozenset(), converter=_lower)
-    results_below_received: bool = False
+    results: Results = Results.ABOVE
     alignment: Alignment = Alignment.STRICT
     message_ids: frozenset[str] = field(default=frozenset(), converter=_strings)
 
@@ -69,11 +70,11 @@ class Own:
     def trace(self) -> tuple[bytes, ...]:
         """What a header block (in lower case) must contain one of, unless its subject is encoded.
 
-        A few substring searches decide nearly every stranger's mail; they may say too much, never too little.
+        A few substring searches, these and those of `tag_trace`, decide nearly every stranger's mail; they
+        may say too much, never too little.
         """
         words = {address.lower().encode() for address in self.allowed}
         words |= {message_id.lower().encode() for message_id in self.message_ids}
-        words |= {f"[{tag}:".encode() for tag in self.accepted_tags}
         words |= {
             f"{address.rpartition('@')[0].lower()}+".encode()
             for address, on in self.plus_addresses.items()
@@ -81,6 +82,11 @@ class Own:
         }
         words |= {b"<mg.", b"mailer-daemon", b"postmaster", self.marker_header.lower().encode()}
         return tuple(sorted(words))
+
+    @cached_property
+    def tag_trace(self) -> tuple[bytes, ...]:
+        """How our tags begin, in lower case; only where there is a ``[`` at all."""
+        return tuple(sorted(f"[{tag}:".encode() for tag in self.accepted_tags))
 
 
 def own_of(settings: Settings) -> Own:
@@ -96,6 +102,6 @@ def own_of(settings: Settings) -> Own:
         authentication=security.authentication,
         single_mailbox_proof=security.single_mailbox_proof,
         trusted_authserv_ids=security.trusted_authserv_ids,
-        results_below_received=security.results_below_received,
+        results=Results.BELOW if security.results_below_received else Results.ABOVE,
         alignment=security.alignment,
     )

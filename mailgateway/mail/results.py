@@ -45,8 +45,8 @@ class _Word:
     bare: int
 
 
-def parse_results(value: bytes) -> Results | Malformed:
-    """Parse one unfolded field value."""
+def parse_results(value: bytes, *, anonymous: bool = False) -> Results | Malformed:
+    """Parse one unfolded field value; ``anonymous`` is the dialect that leaves the id out (Microsoft)."""
     if len(value) > VALUE_LIMIT:
         return Malformed("the results are too long")
     if not value.isascii():
@@ -61,6 +61,8 @@ def parse_results(value: bytes) -> Results | Malformed:
             case _:
                 return Malformed(token)
     head, *rest = clauses
+    if anonymous:
+        head, rest = [_Word("", 0)], clauses
     if not head or len(head) > 2 or "=" in head[0].text:
         return Malformed("the results do not begin with one id")
     if len(head) == 2 and not head[1].text.isdecimal():

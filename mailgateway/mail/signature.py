@@ -10,19 +10,17 @@ To, Cc, Content-Type and Message-ID need not be signed: the largest providers le
 signs no To, Gmail no Content-Type), and nobody could write to us from there.  They decide less: see who asks.
 """
 
-import re
 from collections.abc import Sequence
-from typing import assert_never
 
 from attrs import frozen
 
+from mailgateway.mail.alignment import aligned
 from mailgateway.mail.decode import Field, Malformed
 from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.own import Own
 from mailgateway.mail.sender import OneMailbox
+from mailgateway.mail.tag_list import parse_tag_list
 from mailgateway.settings import Alignment, Authentication
-
-_BLANKS = re.compile(r"[ \t]+")
 
 
 @frozen
@@ -52,7 +50,7 @@ def coverage_of(fields: Sequence[Field], domain: str, alignment: Alignment) -> C
     for each in fields:
         if each.name != "dkim-signature":
             continue
-        tags = _tags(each.value)
+        tags = parse_tag_list(each.value)
         if tags is None:
             return Malformed("a signature cannot be read")
         if not aligned(tags.get("d", "").lower().removesuffix("."), domain, alignment):
@@ -75,32 +73,3 @@ def coverage_for(inbound: Inbound, own: Own) -> Coverage:
         return Coverage()
     found = coverage_of(inbound.fields, inbound.sender.domain, own.alignment)
     return found if isinstance(found, Coverage) else Coverage(frozenset())
-
-
-def _tags(value: bytes) -> dict[str, str] | None:
-    """The tag list (RFC 6376, section 3.2) without blanks; None when it is none, or has a tag twice."""
-    if not value.isascii():
-        return None
-    tags: dict[str, str] = {}
-    for piece in _BLANKS.sub("", value.decode("ascii")).rstrip(";").split(";"):
-        name, equals, content = piece.partition("=")
-        if not equals or not name or name in tags:
-            return None
-        tags[name] = content
-    return tags
-
-
-def aligned(signer: str, domain: str, alignment: Alignment) -> bool:
-    """Equal domains, or when relaxed one the other's subdomain; both in lower case.
-
-    Siblings under one organisational domain are not told apart from strangers under one public suffix
-    without a list of these, and are refused.
-    """
-    match alignment:
-        case Alignment.STRICT:
-            return signer == domain
-        case Alignment.RELAXED:
-            short, long = sorted((signer, domain), key=len)
-            return short == long or ("." in short and long.endswith("." + short))
-        case _:
-            assert_never(alignment)
