@@ -8,7 +8,8 @@ SPF says nothing about From.  A signature that leaves room for somebody else's w
 before.
 
 With ``single-mailbox`` nobody checks a signature: the proof is the same mail in the Sent folder
-(`sent_copy`), or, weaker, a thread that only the store knows.  """
+(`sent_copy`), or, weaker, a thread that only the store knows.
+"""
 
 import re
 from datetime import datetime, timedelta
@@ -29,8 +30,8 @@ from mailgateway.mail.tag import strip_tags
 from mailgateway.providers import Results as Placement
 from mailgateway.settings import Authentication, SingleMailboxProof
 
-OLDEST = timedelta(days=90) """Mail older than this is not believed: so long it is remembered what was said,
-and a replay is known by it."""
+OLDEST = timedelta(days=90)
+"""Mail older than this is not believed; what was said is remembered for so long."""
 
 DISAGREEMENT = (
     "our own check of the signature and the receiving server's results disagree: one of them was deceived, "

@@ -32,7 +32,8 @@ def raw_fields(block: bytes) -> tuple[tuple[str, bytes], ...]:
     """The fields of a header block: names in lower case, and their bytes without the last CRLF.
 
     A line that is no field is left out with its continuations, as `mailgateway.mail.decode.parse_fields`
-    does."""
+    does.
+    """
     fields = []
     for line in _LINE_END.split(block):
         name = HEADER_FIELD.match(line)

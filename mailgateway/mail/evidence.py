@@ -1,7 +1,8 @@
 """What was found out about a mail beyond its bytes, before it is judged: by DNS, and in the Sent folder.
 
 Judging is pure.  Whoever judges asks first what there is to find out (`Wanted`), asks the world, and hands
-the answers over (`Evidence`).  What nobody asked for is no answer, and proves nothing."""
+the answers over (`Evidence`).  What nobody asked for is no answer, and proves nothing.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime

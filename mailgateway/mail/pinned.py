@@ -167,7 +167,8 @@ def _weigh(block: Sequence[Results], domain: str, alignment: Alignment) -> Findi
     """DKIM passed for a domain that may speak for From, and DMARC for From itself, where it is told at all.
 
     An aligned DKIM pass is all that DMARC could add (RFC 7489, section 3.1.1), so a server that checks no
-    DMARC is believed; one that did and found none or a failure is not."""
+    DMARC is believed; one that did and found none or a failure is not.
+    """
     dmarc = list(_clauses(block, "dmarc"))
     dkim = list(_clauses(block, "dkim"))
     everything = (*dmarc, *dkim, *_clauses(block, "compauth"))

@@ -4,7 +4,8 @@ Only who may log in can put a mail there, so what lies there is the owner's.  A 
 nothing: everybody who ever got a mail of the owner knows one that lies there.  So both copies have to be
 one mail: the same sender, recipients, time, subject, thread, words, and attachments.  Their bytes differ,
 since servers add fields and change transfer encodings on the way; what is compared is what a reader would
-see."""
+see.
+"""
 
 import hashlib
 from datetime import datetime

@@ -5,7 +5,8 @@ not), whoever holds a true mail may put another one on it, and have a piece of t
 there read as a part of its own: as the person's words.  To refuse all such mail would shut out the largest
 providers; to take it as plain text would show their people's mail as MIME source.  So an unsigned
 Content-Type is followed as far as the signed bytes bear it out: a multipart begins and ends with its
-boundary, HTML with its tags, base64 is nothing else.  What is not borne out is plain text."""
+boundary, HTML with its tags, base64 is nothing else.  What is not borne out is plain text.
+"""
 
 import re
 
