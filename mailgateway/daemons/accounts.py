@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
+from mailgateway.daemons.copies import Copies, keeps_copies
 from mailgateway.daemons.health import DoorHealth
 from mailgateway.daemons.logins import Logins
 from mailgateway.daemons.sender import Sender
@@ -109,7 +110,20 @@ class AccountService(MultiService):
             self._adopt(watcher)
         if self.sends:
             identity, host = self.rules.filing.identity, socket.gethostname()
-            self._adopt(Sender(self.reactor, self.database, self.bell, identity, logins, host))
+            keeps = keeps_copies(self.account)
+            self._adopt(
+                Sender(
+                    self.reactor,
+                    self.database,
+                    self.bell,
+                    identity,
+                    logins,
+                    host,
+                    self._sent,
+                    keeps_copies=keeps,
+                )
+            )
+            self._adopt(Copies(self.reactor, self.database, self.bell, identity, logins, self._sent))
 
     async def _remember(self, health: DoorHealth) -> None:
         """Take up what is remembered of one door; an account does not begin without it."""

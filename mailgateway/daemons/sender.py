@@ -8,10 +8,14 @@ One connection serves a burst.  Work goes on in *lanes*: a lane drains the queue
 opened only when the first has been stuck with one mail for a while, so that a server that thinks for ten
 minutes about a final dot does not keep a decision waiting, and a burst does not become many logins.  While
 the way to the server is closed (``daemons.submission``) nothing is claimed, and callers that wait are told.
+
+A mail of unclear fate may go once more; before that it is looked for in the Sent folder, where providers put
+what they have taken.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 from attrs import define, field, frozen
@@ -32,9 +36,10 @@ from mailgateway.errors import PeerError, StoreError, Throttled
 from mailgateway.flows import outbox
 from mailgateway.flows.bell import Bell, EventKind, Numbered
 from mailgateway.flows.outbox import Claimed
-from mailgateway.flows.ports import Database
+from mailgateway.flows.ports import Database, SentFolder
+from mailgateway.ids import MessageId, OutboxId
 from mailgateway.protocols.smtp import SmtpConnection, Submission
-from mailgateway.wire.smtp_outcome import Accepted, Outcome, Rejected, TryLater, Unclear
+from mailgateway.wire.smtp_outcome import Accepted, Outcome, Rejected, TryLater, Unclear, given_id
 
 LANES = 3
 STUCK_SECONDS = 15.0
@@ -51,6 +56,9 @@ LOOK_SECONDS = 300.0
 
 SHARED_LOOK_SECONDS = 2.0
 
+COPY_AFTER = timedelta(seconds=10)
+"""When a copy is put into the Sent folder: a server that does it by itself has done it by then."""
+
 STORE_PAUSE_SECONDS = 2.0
 LONGEST_STORE_PAUSE_SECONDS = 30.0
 """How long to wait before writing again what the database did not take."""
@@ -64,6 +72,8 @@ class Attempted:
     error: str = ""
     code: int | None = None
     """The SMTP code of a refusal that was about no recipient."""
+    other_id: MessageId | None = None
+    """The Message-ID that the server gave the mail."""
 
 
 STOPPED = Attempted(error="mailgateway was stopped before the mail was handed over")
@@ -95,6 +105,10 @@ class Sender(Service):
     identity: Identity
     logins: Logins
     hostname: str
+    sent: SentFolder | None = None
+    """Where mails of unclear fate are looked for; ``None``: nowhere."""
+    keeps_copies: bool = False
+    """Whether copies of what is sent are to be put into the Sent folder."""
     _server: SubmissionServer = field(init=False)
     _tasks: Tasks = field(factory=Tasks, init=False)
     _lanes: set[Lane] = field(factory=set, init=False)
@@ -192,7 +206,10 @@ class Sender(Service):
         if not self.running:
             return None
         if await self._server.is_open():
-            return await to_the_end(self._take())
+            claimed = await to_the_end(self._take(()))
+            if claimed is None and (looked := await self._look_for_doubtful()):
+                claimed = await to_the_end(self._take(looked))
+            return claimed
         pause = self._server.pause
         if pause is not None and pause.outlasts_callers:
             await to_the_end(
@@ -200,10 +217,36 @@ class Sender(Service):
             )
         return None
 
-    async def _take(self) -> Claimed | None:
+    async def _look_for_doubtful(self) -> Collection[OutboxId]:
+        """Look whether mails of unclear fate arrived; those that may go once more."""
+        account = self.logins.account.tag
+        again: list[OutboxId] = []
+        for doubtful in await outbox.doubtful(self.database, self.identity, account):
+            if await self._has_arrived(doubtful.message_id):
+                await to_the_end(outbox.arrived(self.database, self.bell, doubtful.id))
+                self._log.info("mail {id}: it lies in the Sent folder, so it was taken", id=doubtful.id)
+            else:
+                again.append(doubtful.id)
+        return again
+
+    async def _has_arrived(self, message_id: MessageId) -> bool:
+        """Whether a mail lies in the Sent folder; nobody who can look is no proof of it."""
+        if self.sent is None:
+            return False
+        try:
+            return await self.sent.find(message_id) is not None
+        except PeerError as error:
+            self._log.info("the Sent folder cannot be looked into now: {error}", error=error.text)
+            return False
+
+    async def _take(self, looked: Collection[OutboxId]) -> Claimed | None:
         """Claim the next mail; when a stop came meanwhile, give it back untried."""
         claimed = await outbox.claim_next(
-            self.database, self.identity, self.logins.account.tag, lease_seconds=LEASE_SECONDS
+            self.database,
+            self.identity,
+            self.logins.account.tag,
+            lease_seconds=LEASE_SECONDS,
+            looked=looked,
         )
         if claimed is not None and not self.running:
             await self._conclude(claimed, STOPPED)
@@ -260,6 +303,8 @@ class Sender(Service):
             attempted.outcomes,
             error=attempted.error,
             code=attempted.code,
+            other_id=attempted.other_id,
+            copy_after=COPY_AFTER if self.keeps_copies else None,
         )
 
     async def _rest(self, seconds: float) -> None:
@@ -293,7 +338,10 @@ class Sender(Service):
             for address, outcome in zip(claimed.recipients, result.outcomes, strict=True)
         ]
         clear = all(isinstance(outcome, Accepted) for outcome in result.outcomes)
-        return Attempted(outcomes, "" if clear else result.text)
+        given = ""
+        if any(isinstance(outcome, Accepted) for outcome in result.outcomes):
+            given = given_id(result.text, self.logins.account.smtp.host)
+        return Attempted(outcomes, "" if clear else result.text, other_id=MessageId(given) if given else None)
 
     async def _leave(self, lane: Lane) -> None:
         connection, lane.connection = lane.connection, None

@@ -4,7 +4,7 @@ A mail is claimed in a transaction of its own before anybody dials; the answers 
 judged by ``domain.outbox``.  Each machine sends what was submitted on it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from attrs import field, frozen
@@ -23,8 +23,8 @@ from mailgateway.domain.outbox import (
 from mailgateway.domain.question import QuestionEvent, QuestionStatus
 from mailgateway.errors import Refusal
 from mailgateway.flows.bell import Bell, Event, EventKind
-from mailgateway.ids import AccountName, MachineId, OutboxId
-from mailgateway.store import outbox, questions
+from mailgateway.ids import AccountName, MachineId, MessageId, OutboxId
+from mailgateway.store import copies, outbox, questions, threads
 from mailgateway.store.database import Database, Tx
 
 ERROR_LIMIT = 1_000
@@ -52,16 +52,23 @@ class _Concluded:
 
 
 async def claim_next(
-    database: Database, identity: Identity, account: AccountName, *, lease_seconds: float
+    database: Database,
+    identity: Identity,
+    account: AccountName,
+    *,
+    lease_seconds: float,
+    looked: Collection[OutboxId] | None = None,
 ) -> Claimed | None:
     """The oldest mail that is due, marked as being sent; ``None`` when none is.
 
     ``lease_seconds`` must outlast every deadline of the attempt; a mail whose lease has ended counts as
-    interrupted (``recover``).  While the mode is off only the gateway's own notices go.
+    interrupted (``recover``).  While the mode is off only the gateway's own notices go.  A mail of unclear
+    fate goes once more only when it is among ``looked``: somebody has looked whether it arrived (``None``:
+    nobody can look).
     """
 
     def work(tx: Tx) -> Claimed | None:
-        due = outbox.next_sendable(tx, identity.machine_id, account, due_only=True)
+        due = outbox.next_sendable(tx, identity.machine_id, account, due_only=True, looked=looked)
         found = None if due is None else outbox.find(tx, due[0])
         if found is None:
             return None
@@ -80,6 +87,27 @@ async def claim_next(
     return await database.run(work)
 
 
+async def doubtful(database: Database, identity: Identity, account: AccountName) -> tuple[OutboxRow, ...]:
+    """The mails of unclear fate that may go once more now, if they have not arrived."""
+    return await database.read(lambda tx: outbox.doubtful(tx, identity.machine_id, account))
+
+
+async def arrived(database: Database, bell: Bell, outbox_id: OutboxId) -> bool:
+    """A mail of unclear fate was found where only what was sent is; whether that was news."""
+
+    def work(tx: Tx) -> OutboxRow | None:
+        found = outbox.find(tx, outbox_id)
+        if found is None or found.state is not OutboxState.UNCLEAR:
+            return None
+        outbox.has_arrived(tx, found)
+        return found
+
+    found = await database.run(work)
+    if found is not None:
+        bell.ring(Event(EventKind.OUTBOX, found.id, found.session_id))
+    return found is not None
+
+
 async def conclude(
     database: Database,
     bell: Bell,
@@ -88,6 +116,8 @@ async def conclude(
     *,
     error: str,
     code: int | None = None,
+    other_id: MessageId | None = None,
+    copy_after: timedelta | None = None,
 ) -> OutboxState:
     """Write how the attempt went; the state of the mail afterwards.
 
@@ -95,6 +125,10 @@ async def conclude(
     not reached and is tried again.  ``error`` is what stood in the way, in the server's words, ``""`` when
     all went well; ``code`` is the SMTP code of a refusal that was about no recipient (of the login, say).
     Late news (the mail was claimed again, or a reply showed that it arrived) changes nothing.
+
+    ``other_id`` is the Message-ID that the server gave the mail in place of ours: answers name it, and are
+    routed by it too.  With ``copy_after``, a copy of a mail that is thereby sent is put into the Sent folder
+    after that time (``flows.copies``).
     """
     by_address = {outcome.address: outcome for outcome in outcomes}
 
@@ -106,7 +140,12 @@ async def conclude(
             return _Concluded(found.state, ())
         if found.state is OutboxState.UNCLEAR and _says_nothing(by_address):
             return _Concluded(found.state, ())
-        return _write(tx, found, by_address, error=error, code=code)
+        concluded = _write(tx, found, by_address, error=error, code=code)
+        if other_id is not None and other_id != found.message_id:
+            threads.add_other(tx, found.message_id, other_id)
+        if copy_after is not None and concluded.state is OutboxState.SENT:
+            copies.add(tx, found.id, copy_after)
+        return concluded
 
     done = await database.run(work)
     bell.ring(*done.events)

@@ -381,6 +381,14 @@ recipient = Table(
     Column("reply", Text, nullable=False, server_default=""),
 )
 
+sent_copy = Table(  # mails of which a copy is to be put into the Sent folder
+    "sent_copy",
+    metadata,
+    Column("outbox_id", ForeignKey("outbox.id"), primary_key=True),
+    Column("due_at", Instant, nullable=False, index=True),
+    Column("tries", Integer, nullable=False, server_default=text("0")),
+)
+
 settle = Table(  # the debounced "the session's turn is over"; a newer one replaces the one that waits
     "settle",
     metadata,

@@ -8,6 +8,7 @@ Sources: RFC 5321 sections 4.2 and 4.5.3, RFC 4954 section 6 (authentication), R
 codes), and what Exchange Online says when an administrator has switched authentication off.
 """
 
+import re
 from enum import StrEnum
 
 from attrs import frozen
@@ -97,6 +98,27 @@ _ADVICE = {
     "5.7.139": "an administrator has switched SMTP authentication off for this mailbox or tenant",
     "5.7.30": "this server no longer takes passwords: use OAuth",
 }
+
+
+_GIVEN = re.compile(r"<([!-;=?A-~]{1,240}@[!-;=?A-~]{1,240})>")
+_SES_HOST = re.compile(r"email-smtp(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.com\.?", re.IGNORECASE)
+_SES_ID = re.compile(r"\bok ([0-9a-f]{8,40}(?:-[0-9a-f]{1,40}){1,8})\b", re.IGNORECASE)
+
+
+def given_id(text: str, host: str) -> str:
+    """The Message-ID that a server says it gave the mail, with its brackets; ``""`` if it says none.
+
+    Some servers replace the one that the mail has, and answers name theirs: Outlook tells it in brackets,
+    Amazon SES without its domain, which depends on the region of its ``host``.
+    """
+    found = _GIVEN.search(text)
+    if found is not None:
+        return found.group()
+    region, queued = _SES_HOST.fullmatch(host), _SES_ID.search(text)
+    if region is None or queued is None:
+        return ""
+    domain = "email" if region.group(1) == "us-east-1" else region.group(1)
+    return f"<{queued.group(1)}@{domain}.amazonses.com>"
 
 
 def outcome(phase: Phase, reply: Reply) -> Outcome:

@@ -32,6 +32,15 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("scope"),
     )
     op.create_index(op.f("ix_muted_until"), "muted", ["until"], unique=False)
+    op.create_table(
+        "sent_copy",
+        sa.Column("outbox_id", sa.String(length=32), nullable=False),
+        sa.Column("due_at", sa.BigInteger(), nullable=False),
+        sa.Column("tries", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.ForeignKeyConstraint(["outbox_id"], ["outbox.id"]),
+        sa.PrimaryKeyConstraint("outbox_id"),
+    )
+    op.create_index(op.f("ix_sent_copy_due_at"), "sent_copy", ["due_at"], unique=False)
     op.add_column("fate", sa.Column("reason", sa.Text(), server_default="", nullable=False))
     op.add_column("fate", sa.Column("reply_id", sa.String(length=32), server_default="", nullable=False))
     _add_before_bytes(
