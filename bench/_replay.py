@@ -156,7 +156,7 @@ class _Served:
         for uid in range(max(first, 1), end + 1):
             mail = self.mails[uid - 1]
             said.append(
-                b'* %d FETCH (UID %d RFC822.SIZE %d INTERNALDATE "%b" FLAGS ()'
+                b'* %d FETCH (UID %d RFC822.SIZE %d INTERNALDATE "%b"'
                 % (uid, uid, len(mail.raw) or 2_000, _DATE)
             )
             if fields:

@@ -43,7 +43,7 @@ def bare(port: int) -> dict[str, float]:
     before, memory = time.process_time(), peak_mb()
     seen = 0
     for first in range(1, COUNT + 1, WINDOW):
-        what = f"(UID RFC822.SIZE INTERNALDATE FLAGS BODY.PEEK[HEADER.FIELDS ({FIELDS})])"
+        what = f"(UID RFC822.SIZE INTERNALDATE BODY.PEEK[HEADER.FIELDS ({FIELDS})])"
         _, data = connection.uid("FETCH", f"{first}:{first + WINDOW - 1}", what)
         seen += sum(isinstance(item, tuple) for item in data)
     assert seen == COUNT, seen

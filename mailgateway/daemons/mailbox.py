@@ -60,7 +60,12 @@ class ImapMailbox:
         self._counted = max(0, self._counted - 1)
 
     async def fetch(
-        self, first: int, last: int | None, small: int, on_mail: Callable[[FetchedMail], None]
+        self,
+        first: int,
+        last: int | None,
+        small: int,
+        on_mail: Callable[[FetchedMail], None],
+        wanted: Callable[[int, bytes], bool] | None = None,
     ) -> None:
         """Hand over the mails with ``first <= UID <= last`` as they come."""
         if last is None:
@@ -68,14 +73,19 @@ class ImapMailbox:
 
         told: set[int] = set()
 
+        def look(uid: int, header: bytes) -> bool:
+            told.add(uid)
+            self.uid_next = max(self.uid_next, uid + 1)
+            return wanted is None or wanted(uid, header)
+
         def take(message: FetchedHeaders) -> None:
-            told.add(message.uid)
-            self.uid_next = max(self.uid_next, message.uid + 1)
             on_mail(
                 FetchedMail(message.uid, message.size, message.internal_date, message.header, message.body)
             )
 
-        unreadable = await self.connection.fetch_headers(first, last, SCAN_FIELDS, take, small_body=small)
+        unreadable = await self.connection.fetch_headers(
+            first, last, SCAN_FIELDS, take, small_body=small, wanted=look
+        )
         known = {each.uid for each in unreadable if each.uid is not None}
         if any(each.uid is None for each in unreadable):
             # not even which mail it was could be read: it is one of those that are there and did not come
@@ -83,21 +93,25 @@ class ImapMailbox:
             known |= set(await self.connection.search_uid(nearby))
         for uid in sorted(known - told):
             if first <= uid <= (last or uid):
-                await self._fetch_by_itself(uid, on_mail)
+                mail = await self._fetch_by_itself(uid)
+                if mail is not None and (wanted is None or wanted(uid, mail.header)):
+                    on_mail(mail)
 
-    async def _fetch_by_itself(self, uid: int, on_mail: Callable[[FetchedMail], None]) -> None:
+    async def _fetch_by_itself(self, uid: int) -> FetchedMail | None:
         """A mail of which the server said something that cannot be read: its own text must tell.
 
-        ``ProtocolViolation`` when the mail is there and has no text: it must not be passed over.
+        ``None`` when it has vanished; ``ProtocolViolation`` when it is there and has no text: it must not be
+        passed over.
         """
         self.uid_next = max(self.uid_next, uid + 1)
         text = await self.connection.fetch_message(uid, PLAIN_TEXT)
         if text is None and await self.connection.search_uid([uid]):
             raise ProtocolViolation(f"the server gives neither header fields nor text of UID {uid}")
-        if text is not None:
-            header, _, _ = text.partition(b"\r\n\r\n")
-            whole = text if len(text) < PLAIN_TEXT else None
-            on_mail(FetchedMail(uid, len(text), None, header + b"\r\n\r\n", whole))
+        if text is None:
+            return None
+        header, _, _ = text.partition(b"\r\n\r\n")
+        whole = text if len(text) < PLAIN_TEXT else None
+        return FetchedMail(uid, len(text), None, header + b"\r\n\r\n", whole)
 
     async def fetch_raw(self, uid: int, limit: int) -> bytes | None:
         """The whole mail, cut at ``limit`` octets."""

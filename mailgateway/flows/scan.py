@@ -24,7 +24,7 @@ from mailgateway.flows.patience import WINDOW, Patience
 from mailgateway.flows.ports import FetchedMail, Mailbox
 from mailgateway.flows.receive import Examined, Received, Window, receive
 from mailgateway.flows.sort import FilingRules
-from mailgateway.mail.inbound import LARGEST_MAIL, Inbound, is_candidate, read, read_headers
+from mailgateway.mail.inbound import LARGEST_MAIL, Inbound, is_candidate, read
 from mailgateway.mail.verdict import Verdict
 from mailgateway.store.database import Database
 
@@ -36,6 +36,9 @@ SMALL = 64 * 1024
 
 BATCH = 4 * 1024 * 1024
 """Octets of candidates that are judged before they are filed."""
+
+PASSED_OVER = 5_000
+"""Mails of strangers that are looked at before the cursor moves over them; after a crash they are again."""
 
 MOST = 100
 """Candidates that are filed in one transaction, which others wait for meanwhile: about 0.1 s."""
@@ -81,6 +84,8 @@ class Scanner:
     priming: bool = False
     """The next scan moves a cursor from which nothing was ever filed to now."""
     _patience: Patience = field(factory=Patience, init=False)
+    _passed: int = field(default=0, init=False)
+    """How many mails, and windows, the cursor has still to pass over; nothing of them is to be filed."""
     _reached: tuple[Mailbox, int] | None = field(default=None, init=False)
     """On which connection the last scan came how far: while that lives, nobody else moves the cursor."""
 
@@ -140,8 +145,15 @@ class Scanner:
                 cursor = await self._window(mailbox, fence, cursor + 1, last, tally)
             except PeerError as error:
                 self._patience.stumbled(place, newest if last is None else last, error)
+                await self._pass(mailbox, fence, cursor, tally)
                 raise
+        await self._pass(mailbox, fence, cursor, tally)
         return cursor
+
+    async def _pass(self, mailbox: Mailbox, fence: int | None, through: int, tally: "_Tally") -> None:
+        """Let the cursor catch up, over windows in which nothing was to be filed."""
+        if self._passed:
+            await self._file(mailbox, fence, through, [], tally)
 
     async def _give_up(self, mailbox: Mailbox, fence: int | None, uid: int, tally: "_Tally") -> int:
         """File a mail whose header fields never come as unreadable; its UID."""
@@ -160,6 +172,7 @@ class Scanner:
         through = max(uids[-1] if uids else 0, mailbox.uid_next - 1)
         for first, last in _runs(uids):
             await self._window(mailbox, fence, first, last, tally)
+        self._passed = 0
         await finish_renumbering(
             self.database,
             self.bell,
@@ -181,16 +194,16 @@ class Scanner:
         strangers = 0
         highest = first - 1
 
-        def sort(mail: FetchedMail) -> None:
+        def wanted(uid: int, header: bytes) -> bool:
             nonlocal strangers, highest
-            highest = max(highest, mail.uid)
-            if self._concerns_us(mail):
-                candidates.append(mail)
-            else:
+            highest = max(highest, uid)
+            concerns_us = self._concerns_us(header)
+            if not concerns_us:
                 strangers += 1
+            return concerns_us
 
         few = last is None and 0 < mailbox.unscanned <= FEW
-        await mailbox.fetch(first, last, SMALL if few else 0, sort)
+        await mailbox.fetch(first, last, SMALL if few else 0, candidates.append, wanted)
         end = highest if last is None else last
         if end < first:
             return end
@@ -210,7 +223,9 @@ class Scanner:
             if size >= BATCH or len(batch) >= MOST:
                 await self._file(mailbox, fence, mail.uid, batch, tally)
                 batch, size = [], 0
-        await self._file(mailbox, fence, end, batch, tally)
+        self._passed += strangers + 1  # so that a window without a mail counts too
+        if candidates or self._passed >= PASSED_OVER:
+            await self._file(mailbox, fence, end, batch, tally)
         return end
 
     async def _file(
@@ -225,6 +240,7 @@ class Scanner:
                 batch,
             )
 
+        self._passed = 0
         received = await file_batch(file, through, mails)
         tally.add(len(mails), received.routed, received.refused)
 
@@ -247,10 +263,10 @@ class Scanner:
         judged = await self._judge(raw)
         return Examined(mail.uid, received_at, len(raw), hashlib.sha256(raw).hexdigest(), judged)
 
-    def _concerns_us(self, mail: FetchedMail) -> bool:
+    def _concerns_us(self, header: bytes) -> bool:
         """Whether the whole mail is to be read; a mail whose header hits a defect is."""
         try:
-            return is_candidate(read_headers(mail.header), self.rules.filing.own)
+            return is_candidate(header, self.rules.filing.own)
         except Exception as error:  # noqa: BLE001 (any defect; the judging says what becomes of the mail)
             defective(error, "reading the header of a mail")
             return True

@@ -1,7 +1,7 @@
 """Reading a mail: first the few header fields of a scan, then, for a candidate, the whole.
 
 The scan reads the headers of every mail in a mailbox, 50,000 of them at a start, so `is_candidate` looks at
-the raw bytes once and parses only what may concern us.  It may take a stranger's mail for a candidate; it
+the raw bytes first and parses only what may concern us.  It may take a stranger's mail for a candidate; it
 must never pass over a person's.
 """
 
@@ -99,13 +99,8 @@ class ScanHeaders:
         return addresses_in(each.value for each in self.fields if each.name in _RECIPIENT_FIELDS)
 
 
-def read_headers(header_bytes: bytes) -> ScanHeaders:
-    """Take the header bytes of a scan; nothing is parsed yet."""
-    return ScanHeaders(header_bytes)
-
-
-def is_candidate(headers: ScanHeaders, own: Own) -> bool:
-    """Whether a mail's body is worth fetching.
+def is_candidate(raw: bytes, own: Own) -> bool:
+    """Whether a mail's body is worth fetching, by the header fields of a scan.
 
     It is when it comes from an allowed address, carries a tag, a plus-address route or a Message-ID of ours
     in its thread, is our own, or may be a bounce.  Where From cannot be read strictly, an allowed address
@@ -114,12 +109,57 @@ def is_candidate(headers: ScanHeaders, own: Own) -> bool:
     A block over `HEADER_LIMIT` is never parsed: a trace of ours anywhere in it makes a candidate, which is
     then found malformed.  Of several subjects the first is looked at; a mail that has two is refused anyway.
     """
-    lowered = headers.raw.lower()
-    traced = any(word in lowered for word in own.trace)
-    if len(lowered) > HEADER_LIMIT:
-        return traced
-    if not traced:
-        return b"=?" in lowered and _tag_in_encoded_subject(headers.raw, own)
+    if not may_concern(raw, own):
+        return False
+    return len(raw) > HEADER_LIMIT or concerns(ScanHeaders(raw), own)
+
+
+def may_concern(raw: bytes, own: Own) -> bool:
+    """Whether a header block can be a candidate's at all: what nearly every stranger's mail is decided by.
+
+    Looks for our traces in the bytes and parses nothing.  It may say yes too often, never no where
+    `concerns` says yes.  A trace can hide in an encoded subject, and behind NULs, which parsing drops.
+    """
+    lowered = raw.lower()
+    for word in own.trace:
+        if word in lowered:
+            return True
+    if b"[" in lowered:
+        for word in own.tag_trace:
+            if word in lowered:
+                return True
+    if len(raw) > HEADER_LIMIT:
+        return False
+    if b"\0" in lowered or b"\x1b" in lowered or (b"charset" in lowered and not lowered.isascii()):
+        return True  # bytes that decoding drops, or that say themselves how they are to be decoded
+    return b"=?" in lowered and _tag_may_hide(raw, lowered, own)
+
+
+def _tag_may_hide(raw: bytes, lowered: bytes, own: Own) -> bool:
+    """Whether the encoded words of a subject hold a tag, wherever a subject may be seen in this block."""
+    if lowered.count(_SUBJECT) > SUBJECTS or lowered.count(b"\r") != lowered.count(b"\r\n"):
+        return True
+    at = lowered.find(_SUBJECT)
+    while at >= 0:
+        at += len(_SUBJECT)
+        found = _VALUE.match(raw, at)
+        if found is not None and b"=?" in found[1]:
+            subject = decode_header(_FOLD.sub(b"", found[1]))
+            if find_tag(subject, own.accepted_tags) is not None:
+                return True
+        at = lowered.find(_SUBJECT, at)
+    return False
+
+
+_SUBJECT = b"subject"
+_VALUE = re.compile(rb"\s*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)")
+_FOLD = re.compile(rb"\r?\n(?=[ \t])")
+SUBJECTS = 3
+"""How often the word may stand in a header block before all of its fields are parsed."""
+
+
+def concerns(headers: ScanHeaders, own: Own) -> bool:
+    """What makes a candidate, by the parsed fields."""
     match headers.sender:
         case OneMailbox(address=address):
             if address in own.allowed or address.partition("@")[0].lower() in _DAEMONS:
@@ -144,16 +184,6 @@ def is_candidate(headers: ScanHeaders, own: Own) -> bool:
     )
 
 
-def _tag_in_encoded_subject(raw: bytes, own: Own) -> bool:
-    """The one trace that can hide from a search of the bytes; the other fields are not parsed for it."""
-    found = _SUBJECT.search(raw)
-    if found is None or b"=?" not in found[1]:
-        return False
-    return find_tag(decode_header(_FOLD.sub(b"", found[1])), own.accepted_tags) is not None
-
-
-_SUBJECT = re.compile(rb"(?:\A|\n)subject:([^\n]*+(?:\n[ \t][^\n]*+)*+)", re.IGNORECASE)
-_FOLD = re.compile(rb"\r?\n(?=[ \t])")
 _DAEMONS = frozenset({"mailer-daemon", "postmaster"})
 
 

@@ -160,21 +160,23 @@ class ImapConnection(ImapOpening):
         on_message: Callable[[FetchedHeaders], None],
         *,
         small_body: int = 0,
+        wanted: Callable[[int, bytes], bool] | None = None,
     ) -> tuple[Unreadable, ...]:
         """Hand the messages with ``first_uid <= UID <= last_uid`` (None: the newest) to ``on_message``.
 
         Each comes once, as soon as it is complete, in the server's order.  With ``small_body`` above 0, those
-        of at most so many octets bring their whole text along, in the same command.  Returns when the server
+        of at most so many octets bring their whole text along, in the same command.  ``wanted`` hears of each
+        first, by UID and header fields, and passes over those to which it says no.  Returns when the server
         has answered in full; what could not be read is returned, so that it can be fetched by itself, with
         ``uid`` None if not even that was readable.  A UID that did not come is gone, or not given now.
 
         Errors: ``CommandRefused``, ``Throttled`` (both leave the connection in order), or its end; then
-        nothing may be concluded from what has not come.  Whatever ``on_message`` raises ends the connection
-        and comes out here.
+        nothing may be concluded from what has not come.  Whatever ``wanted`` or ``on_message`` raises ends
+        the connection and comes out here.
         """
         if self.exists == 0:
             return ()
-        collector = HeaderCollector(first_uid, last_uid, small_body, on_message)
+        collector = HeaderCollector(first_uid, last_uid, small_body, on_message, wanted)
         command = imap_command.fetch_headers(first_uid, last_uid, fields, small_body=small_body)
         await self._fetch(command, collector.take)
         return collector.finish()

@@ -3,8 +3,9 @@
 Only the items that we ask for are understood; others are read over, whatever they hold.  Sequence numbers are
 dropped here, since an EXPUNGE may shift them between any two responses: a message is known by its UID alone.
 
-There are two readers that agree on every frame which the first one takes: one regular expression for the
-shape that servers nearly always use for header fields, and the patient reader for everything else.
+There are two readers that agree on everything that the first one takes: one regular expression over the
+bytes as they came, for the shape that servers nearly always use for header fields, and the patient reader of
+frames for everything else.
 """
 
 import re
@@ -12,7 +13,7 @@ from datetime import datetime
 
 from attrs import field, frozen
 
-from mailgateway.wire.imap_lexer import Atom, Frame, Malformed, Reader, Value
+from mailgateway.wire.imap_lexer import Atom, Frame, Framer, Malformed, Reader, Value
 from mailgateway.wire.uid_set import MAX_UID
 
 
@@ -24,7 +25,6 @@ class Fetched:
     size: int | None = None
     """RFC822.SIZE in octets; servers are known to tell wrong sizes."""
     internal_date: bytes | None = None
-    flags: tuple[bytes, ...] | None = None
     header: bytes | None = field(default=None, repr=False)
     """``BODY[HEADER]`` or ``BODY[HEADER.FIELDS (...)]``."""
     body: bytes | None = field(default=None, repr=False)
@@ -44,42 +44,27 @@ class Unreadable:
 
 
 _USUAL = re.compile(
-    rb"\* \d{1,10} FETCH \("
-    rb"(?:(?:UID (\d{1,10})|RFC822\.SIZE (\d{1,10})|INTERNALDATE \"([^\"\\]*+)\"|FLAGS \(([^()\"{}]*+)\)) )*+"
-    rb"BODY\[HEADER\.FIELDS \([^()\"{}\[\]]*+\)\] \{\d++\}\Z"
+    rb"\* \d{1,10}+ FETCH \((?:"
+    rb"(?(1)(?!)|UID ([1-9]\d{0,8}+) )|RFC822\.SIZE (\d{1,10}+) |INTERNALDATE \"([A-Za-z0-9 :+-]*+)\" "
+    rb")*+(?(1)|(?!))BODY\[HEADER\.FIELDS \([A-Za-z0-9 -]*+\)\] \{(\d{1,7}+)\}\r\n"
 )
+"""Facts in any order, the UID among them, once; then the header fields, which end the response."""
+
 _FETCH = re.compile(rb"[\0 ]*\* +\d+ +FETCH *(?=\()", re.IGNORECASE)
 _UID = re.compile(rb"[( ]UID +(\d{1,10})[ )]", re.IGNORECASE)
 _OPEN, _CLOSE = b"()"
 
 
+def take_usual(framer: Framer) -> list[Fetched]:
+    """The fast way: the responses that come next, as many as are usual answers for header fields."""
+    return [
+        Fetched(int(uid), None if size is None else int(size), date, header)
+        for (uid, size, date, _), header in framer.take_usual(_USUAL)
+    ]
+
+
 def parse_fetch(frame: Frame) -> Fetched | Unreadable | None:
-    """The message that a frame speaks of; None if it is no FETCH response."""
-    usual = parse_usual(frame)
-    return parse_any(frame) if usual is None else usual
-
-
-def parse_usual(frame: Frame) -> Fetched | None:
-    """The fast way, for the usual answer to a request for header fields; None for any other shape."""
-    if len(frame) != 3 or frame[2] != b")" or frame[0].count(b"UID ") != 1:
-        return None
-    match = _USUAL.match(frame[0])
-    if match is None:
-        return None
-    uid, size, date, flags = match.groups()
-    if uid is None or not 0 < (number := int(uid)) <= MAX_UID:
-        return None
-    return Fetched(
-        number,
-        None if size is None else int(size),
-        date,
-        None if flags is None else tuple(flags.split()),
-        frame[1],
-    )
-
-
-def parse_any(frame: Frame) -> Fetched | Unreadable | None:
-    """The patient way: any order, any spelling, and items that nobody asked for."""
+    """The patient way: any order, any spelling, and items that nobody asked for; None if it is no FETCH."""
     start = _FETCH.match(frame[0])
     if start is None:
         return None
@@ -87,7 +72,6 @@ def parse_any(frame: Frame) -> Fetched | Unreadable | None:
     uid: int | None = None
     size: int | None = None
     date: bytes | None = None
-    flags: tuple[bytes, ...] | None = None
     header: bytes | None = None
     body: bytes | None = None
     try:
@@ -104,8 +88,6 @@ def parse_any(frame: Frame) -> Fetched | Unreadable | None:
                     size = int(value) if isinstance(value, Atom) and value.isdigit() else None
                 case b"INTERNALDATE":
                     date = _text(value)
-                case b"FLAGS":
-                    flags = _flags(value)
                 case b"BODY" if section == b"" and not origin:
                     body = _text(value)
                 case b"BODY" if section is not None and section.partition(b" ")[0] in _HEADERS:
@@ -116,7 +98,7 @@ def parse_any(frame: Frame) -> Fetched | Unreadable | None:
             raise Malformed("more after the end of the items")
     except Malformed as error:
         return Unreadable(b"FETCH", uid or _guess(frame), str(error))
-    return Fetched(uid, size, date, flags, header, body)
+    return Fetched(uid, size, date, header, body)
 
 
 _HEADERS = frozenset({b"HEADER", b"HEADER.FIELDS", b"HEADER.FIELDS.NOT"})
@@ -137,13 +119,6 @@ def _text(value: Value) -> bytes | None:
     if isinstance(value, tuple):
         raise Malformed("a list where a string belongs")
     return value
-
-
-def _flags(value: Value) -> tuple[bytes, ...]:
-    """The flags of a message."""
-    if not isinstance(value, tuple):
-        raise Malformed("FLAGS is no list")
-    return tuple(bytes(flag) for flag in value if isinstance(flag, bytes))
 
 
 def _guess(frame: Frame) -> int | None:

@@ -23,8 +23,7 @@ MAX_INCOMPLETE = 10_000
 class FetchedHeaders:
     """The facts and header fields of one message.
 
-    ``body`` is the whole message with all its headers, if it was asked for and is no larger than asked for;
-    ``flags`` are as the server spells them.
+    ``body`` is the whole message with all its headers, if it was asked for and is no larger than asked for.
     """
 
     uid: int
@@ -32,19 +31,22 @@ class FetchedHeaders:
     """RFC822.SIZE in octets; a hint (servers tell wrong sizes), 0 if the server did not tell."""
     internal_date: datetime | None
     """When the server received it, aware; None if the server told no readable time."""
-    flags: tuple[bytes, ...]
     header: bytes = field(repr=False)
     body: bytes | None = field(default=None, repr=False)
 
 
 @define(eq=False)
 class HeaderCollector:
-    """Takes the events of one UID FETCH of headers and calls ``on_message`` once for each message."""
+    """Takes the events of one UID FETCH of headers and calls ``on_message`` once for each message.
+
+    ``wanted`` hears of each before, by UID and header fields; for those to which it says no nothing is made.
+    """
 
     first: int
     last: int | None
     small_body: int
     on_message: Callable[[FetchedHeaders], None]
+    wanted: Callable[[int, bytes], bool] | None = None
     unreadable: list[Unreadable] = field(factory=list, init=False)
     _incomplete: dict[int, Fetched] = field(factory=dict, init=False, repr=False)
     _seen: set[int] = field(factory=set, init=False, repr=False)
@@ -52,8 +54,9 @@ class HeaderCollector:
     def take(self, event: Event) -> None:
         """Take what may be a part of the answer; ``ProtocolViolation`` if nothing becomes complete."""
         if isinstance(event, Fetched):
-            if event.uid is not None:
-                self._take(event.uid, event)
+            uid = event.uid
+            if uid is not None and uid not in self._seen and self._asked(uid):
+                self._take(uid, event)
         elif isinstance(event, Unreadable) and event.keyword == b"FETCH":
             if event.uid is not None and not self._asked(event.uid):
                 return
@@ -75,8 +78,6 @@ class HeaderCollector:
         return tuple(self.unreadable)
 
     def _take(self, uid: int, fetched: Fetched) -> None:
-        if not self._asked(uid) or uid in self._seen:
-            return
         if uid in self._incomplete:
             fetched = merged(self._incomplete.pop(uid), fetched)
         header = fetched.header
@@ -94,6 +95,8 @@ class HeaderCollector:
     def _deliver(self, uid: int, fetched: Fetched, header: bytes) -> None:
         """Hand a message on, once."""
         self._seen.add(uid)
+        if self.wanted is not None and not self.wanted(uid, header):
+            return
         body = fetched.body
         if body is not None and len(body) > self.small_body:
             body = None
@@ -102,7 +105,6 @@ class HeaderCollector:
                 uid,
                 fetched.size or 0,
                 parse_internal_date(fetched.internal_date),
-                fetched.flags or (),
                 header,
                 body,
             )
@@ -130,7 +132,6 @@ def merged(older: Fetched, newer: Fetched) -> Fetched:
         older,
         size=older.size if newer.size is None else newer.size,
         internal_date=newer.internal_date or older.internal_date,
-        flags=older.flags if newer.flags is None else newer.flags,
         header=older.header if newer.header is None else newer.header,
         body=older.body if newer.body is None else newer.body,
     )

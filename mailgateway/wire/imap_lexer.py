@@ -117,6 +117,28 @@ class Framer:
         self._buffer, self._at = b"", 0
         return None
 
+    def take_usual(self, usual: re.Pattern[bytes]) -> list[tuple[tuple[bytes, ...], bytes]]:
+        """Responses of the usual kind, as many as come next: what ``usual`` found in each, and the literal.
+
+        That is: all of it has come; its text up to the literal matches ``usual``, whose last group is the
+        literal's length, and which ends behind the line end; behind the literal stands ``)`` alone.
+        """
+        taken: list[tuple[tuple[bytes, ...], bytes]] = []
+        if self._parts or self._due >= 0:
+            return taken
+        buffer, at = self._buffer, self._at
+        while (found := usual.match(buffer, at)) is not None:
+            groups = found.groups()
+            begin = found.end()
+            end = begin + int(groups[-1])
+            too_much = begin - at > self.max_line or end - begin > self.max_literal
+            if too_much or buffer[end : end + 3] != b")\r\n":
+                break
+            at = end + 3
+            taken.append((groups, buffer[begin:end]))
+        self._at = at
+        return taken
+
     def _announces(self, line: bytes) -> bool:
         """Whether the line that was just read ends in the announcement of a literal, which then is due."""
         announced = _LITERAL.match(line, max(line.rfind(b"{"), 0))

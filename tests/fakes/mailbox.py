@@ -66,7 +66,12 @@ class FakeMailbox:
         )
 
     async def fetch(
-        self, first: int, last: int | None, small: int, on_mail: Callable[[FetchedMail], None]
+        self,
+        first: int,
+        last: int | None,
+        small: int,
+        on_mail: Callable[[FetchedMail], None],
+        wanted: Callable[[int, bytes], bool] | None = None,
     ) -> None:
         """Hand over header fields."""
         self.fetches.append((first, last, small))
@@ -86,7 +91,8 @@ class FakeMailbox:
             raw = self.mails[uid]
             header = raw.split(b"\r\n\r\n", 1)[0] + b"\r\n\r\n"
             whole = raw if len(raw) <= small and uid not in self.withheld else None
-            on_mail(FetchedMail(uid, len(raw), self.arrivals[uid], header, whole))
+            if wanted is None or wanted(uid, header):
+                on_mail(FetchedMail(uid, len(raw), self.arrivals[uid], header, whole))
 
     async def fetch_raw(self, uid: int, limit: int) -> bytes | None:
         """The text, unless it is withheld."""

@@ -27,7 +27,7 @@ from mailgateway.mail.decode import (
     parse_fields,
     parse_fields_kindly,
 )
-from mailgateway.mail.inbound import Inbound, is_candidate, read, read_headers
+from mailgateway.mail.inbound import Inbound, is_candidate, read
 from mailgateway.mail.markup import text_of_html
 from mailgateway.mail.mime import content_type_of
 from mailgateway.mail.parts import safe_filename
@@ -199,17 +199,15 @@ class LinearTests(SynchronousTestCase):
         """A stranger's header fields of any size: parsed only up to the bound, in the callback of a fetch."""
 
         def scanned(head: bytes, raw: bytes) -> bool:
-            return is_candidate(read_headers(head + raw), OWN)
+            return is_candidate(head + raw, OWN)
 
         for size in (HEADER_LIMIT, 500_000):
             for trace in (b"", b"To: agent+f913c9@example.org\r\n"):
                 head = b"From: " + EVIL.encode() + b"\r\n" + trace + b"Subject: "
                 self.each([partial(scanned, head)], HEADER_VALUES, size)
             fold = (unit + b"\r\n " for unit in HEADER_VALUES)
-            self.each([lambda raw: is_candidate(read_headers(b"Subject: " + raw), OWN)], fold, size)
-            self.each(
-                [lambda raw: is_candidate(read_headers(raw), OWN)], [b"Subject: " + WORD + b"\r\n"], size
-            )
+            self.each([lambda raw: is_candidate(b"Subject: " + raw, OWN)], fold, size)
+            self.each([lambda raw: is_candidate(raw, OWN)], [b"Subject: " + WORD + b"\r\n"], size)
 
     def test_charsets(self) -> None:
         """Every codec of the table."""

@@ -3,17 +3,12 @@
 import base64
 
 from attrs import evolve
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.mail.decode import Malformed, split_message
-from mailgateway.mail.inbound import (
-    Inbound,
-    is_candidate,
-    read,
-    read_headers,
-)
+from mailgateway.mail.inbound import Inbound, ScanHeaders, concerns, is_candidate, may_concern, read
 from mailgateway.mail.parts import ATTACHMENT_LIMIT, safe_filename
 from mailgateway.mail.sender import OneMailbox
 from tests.mail.mails import AGENT, EVIL, OWN, PERSON, SENT_ID, lay, reply
@@ -22,8 +17,8 @@ from tests.mail.mails import AGENT, EVIL, OWN, PERSON, SENT_ID, lay, reply
 def candidate(*fields: tuple[str, str]) -> bool:
     """Whether a mail with these fields is one, and the same with LF line ends."""
     block, _ = split_message(lay(fields))
-    verdict = is_candidate(read_headers(block), OWN)
-    assert verdict == is_candidate(read_headers(block.replace(b"\r\n", b"\n")), OWN)
+    verdict = is_candidate(block, OWN)
+    assert verdict == is_candidate(block.replace(b"\r\n", b"\n"), OWN)
     return verdict
 
 
@@ -73,9 +68,9 @@ class CandidateTests(SynchronousTestCase):
     def test_of_a_giant_block_only_a_trace_counts(self) -> None:
         """It is not parsed; what may concern us is fetched and then found malformed."""
         giant = b"From: eve@evil.example\r\nSubject: " + b"=?utf-8?Q?=5Bmg=3Af913c9=5D?= " * 5000
-        self.assertFalse(is_candidate(read_headers(giant), OWN))
-        self.assertTrue(is_candidate(read_headers(giant + b"[mg:"), OWN))
-        self.assertTrue(is_candidate(read_headers(b"From: " + PERSON.encode() + b"\r\n" + giant), OWN))
+        self.assertFalse(is_candidate(giant, OWN))
+        self.assertTrue(is_candidate(giant + b"[mg:", OWN))
+        self.assertTrue(is_candidate(b"From: " + PERSON.encode() + b"\r\n" + giant, OWN))
         self.assertIsInstance(read(giant + b"[mg:f913c9]"), Malformed)
 
     def test_the_first_subject_is_looked_at(self) -> None:
@@ -88,17 +83,65 @@ class CandidateTests(SynchronousTestCase):
         """Those that a server wrote in place of ours."""
         own = evolve(OWN, message_ids=["<X-1@Provider.example>"])
         block, _ = split_message(lay([("From", EVIL), ("In-Reply-To", "<X-1@Provider.example>")]))
-        self.assertTrue(is_candidate(read_headers(block), own))
+        self.assertTrue(is_candidate(block, own))
 
     def test_a_broken_block_of_a_person_is_a_candidate(self) -> None:
         """So that its refusal is counted and not silent."""
-        self.assertTrue(is_candidate(read_headers(b"From : " + PERSON.encode() + b"\0\r\n"), OWN))
+        self.assertTrue(is_candidate(b"From : " + PERSON.encode() + b"\0\r\n", OWN))
 
     @given(st.binary(max_size=200))
     def test_no_bytes_raise(self, noise: bytes) -> None:
         """With and without traces of ours amid them."""
-        is_candidate(read_headers(noise), OWN)
-        is_candidate(read_headers(noise + b"\nSubject: =?" + noise + b" [mg:f913c9"), OWN)
+        is_candidate(noise, OWN)
+        is_candidate(noise + b"\nSubject: =?" + noise + b" [mg:f913c9", OWN)
+
+
+_TAG = base64.b64encode(b"[mg:f913c9]")
+_JIS = "\u3042".encode("iso2022_jp")
+_PIECES = st.sampled_from(
+    [
+        *(b"From: ", b"from :", b"To:", b"Delivered-To: ", b"Subject: ", b"SUBJECT\x0b:", b" subject:"),
+        *(b"Message-ID: ", b"References:", b"X-Mailgateway-Instance: ", b"X-Subject: ", b"Subject\n :"),
+        *(PERSON.encode(), PERSON.upper().encode(), b"robin@", b"example.org", b"agent+f913c9@example.org"),
+        *(b"agent+", b"MAILER-DAEMON@x", b"postmaster", SENT_ID.encode(), b"<MG.", b"<mg.f913c9.", b">"),
+        *(b"[mg:", b"[Pi:F913C9]", b"f913c9]", b"[", b"=?utf-8?B?" + _TAG + b"?=", b"=?utf-8?q?=5bmg:?="),
+        *(b"=?utf-7?Q?+AFs-mg:f913c9]?=", b"=?iso-2022-jp?B?", b"=?", b"?=", b"<meta charset=utf-7>"),
+        *(b"+AFs-mg:f913c9+AF0-", _JIS, b"\x1b(B", b"\xff", "\N{KELVIN SIGN}\u0130".encode(), b"a", b" "),
+        *(b"\r\n", b"\r\n", b"\n", b"\r\n ", b"\n\t", b"\r", b"\0", b'"', b",", b"(", b":", b"<", b"@"),
+    ]
+)
+
+
+class ShortcutTests(SynchronousTestCase):
+    """What is decided by the bytes alone is decided as the fields would."""
+
+    @settings(max_examples=100)
+    @given(st.lists(_PIECES, max_size=14).map(b"".join))
+    def test_no_candidate_is_missed(self, block: bytes) -> None:
+        """Folded, encoded, in any case and spelling, malformed or not."""
+        careful = concerns(ScanHeaders(block), OWN)
+        self.assertEqual(is_candidate(block, OWN), careful)
+        if careful:
+            self.assertTrue(may_concern(block, OWN))
+
+    def test_what_decoding_drops_hides_nothing(self) -> None:
+        """NULs, escapes, and charsets that a value names itself, each in the middle of a trace."""
+        for block in (
+            b"From : ro\0bin@" + PERSON.partition("@")[2].encode(),
+            b"Subject: [m\0g:f913c9]\r\nFrom : x",
+            b"Subject: [\x1b(Bmg:f913c9] \x1b$B\x1b(B",
+            b"Subject: <meta charset=utf-7>\xff +AFs-mg:f913c9]",
+            b"Subject : =?utf-8?B?" + _TAG + b"?=\r\n",
+            b"A: b\rSubject: =?utf-8?B?" + _TAG + b"?=\r\n",
+            b"X: subject subject subject subject\r\nSubject: =?utf-8?B?" + _TAG + b"?=",
+        ):
+            self.assertEqual(is_candidate(block, OWN), concerns(ScanHeaders(block), OWN), block)
+
+    def test_a_stranger_costs_no_parsing(self) -> None:
+        """The usual mail of others is passed over by its bytes, an encoded name or not."""
+        for name in ("Eve", "=?utf-8?Q?Ev=C3=A9?="):
+            block = f"From: {name} <{EVIL}>\r\nTo: {AGENT}\r\nSubject: [list] the subject: x\r\n\r\n"
+            self.assertFalse(may_concern(block.encode(), OWN))
 
 
 def whole(raw: bytes) -> Inbound:

@@ -16,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mailgateway.domain.explain import explain
 from mailgateway.domain.judge import judge
 from mailgateway.mail.charset import NAME_LIMIT, codec_of, decode_text, storable
-from mailgateway.mail.inbound import Inbound, is_candidate, read, read_headers
+from mailgateway.mail.inbound import Inbound, ScanHeaders, concerns, is_candidate, read
 from mailgateway.mail.reply import typed_words
 from tests.mail.mails import OWN, PERSON, SENT_ID, SENT_TEXT, lay, reply
 
@@ -159,8 +159,9 @@ class StorableTests(SynchronousTestCase):
 
     def read_all(self, raw: bytes) -> None:
         """Take one mail through all readings."""
-        headers = read_headers(raw[:3000])
-        is_candidate(headers, OWN)
+        headers = ScanHeaders(raw[:3000])
+        is_candidate(headers.raw, OWN)
+        concerns(headers, OWN)
         self.assert_storable(headers)
         self.assert_storable(judge(raw, OWN))
         self.assert_storable(explain(raw, OWN))

@@ -38,7 +38,6 @@ class Seen:
     """What a client has seen of one message."""
 
     uid: int
-    flags: frozenset[str]
     size: int
     received_at: datetime | None
     header: bytes
@@ -116,8 +115,7 @@ class OpinionTestCase(SynchronousTestCase):
         for message in messages:
             body = run(connection.fetch_message(message.uid, 1_000_000))
             assert body is not None
-            flags = frozenset(flag.decode() for flag in message.flags)
-            seen.append(Seen(message.uid, flags, message.size, message.internal_date, message.header, body))
+            seen.append(Seen(message.uid, message.size, message.internal_date, message.header, body))
         whole: list[FetchedHeaders] = []
         run(connection.fetch_headers(1, None, FIELDS, whole.append, small_body=1_000_000))
         self.assertEqual([message.body for message in whole], [each.body for each in seen])
@@ -142,7 +140,6 @@ class OpinionTestCase(SynchronousTestCase):
             return {number: found[name] for number, found in self.result(pump, started).items()}
 
         uids = facts("UID", client.fetchUID(every))
-        flags = facts("FLAGS", client.fetchFlags(every))
         sizes = facts("RFC822.SIZE", client.fetchSize(every))
         dates = facts("INTERNALDATE", client.fetchInternalDate(every))
         headers = self.result(
@@ -152,7 +149,6 @@ class OpinionTestCase(SynchronousTestCase):
         return selected, [
             Seen(
                 int(uids[number]),
-                frozenset(flags[number]),
                 int(sizes[number]),
                 parse_internal_date(dates[number].encode()),
                 as_bytes(headers[number][0][-1]),
@@ -196,7 +192,7 @@ class AgreementTests(OpinionTestCase):
     @settings(max_examples=60)
     @given(filed, st.sampled_from([1, 3, 64, 100_000]))
     def test_both_see_the_same(self, filed: list[tuple[bytes, frozenset[str], bool]], piece: int) -> None:
-        """UIDs with gaps, flags, sizes, dates, header fields and whole mails, however the bytes are cut."""
+        """UIDs with gaps, sizes, dates, header fields and whole mails, however the bytes are cut."""
         server = MailServer({ANN: PASSWORD})
         inbox: Mailbox = server.mailboxes[ANN]
         letters = [inbox.file(raw, flags) for raw, flags, _ in filed]

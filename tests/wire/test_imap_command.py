@@ -83,10 +83,10 @@ class ConstructorTests(SynchronousTestCase):
         for command, line in (
             (imap_command.select("Entwürfe & mehr"), b'SELECT "Entw&APw-rfe &- mehr"'),
             (imap_command.select(b"raw&", read_only=True), b"EXAMINE raw&"),
-            (imap_command.fetch_headers(5, 5, ["From"], flags=False),
+            (imap_command.fetch_headers(5, 5, ["From"]),
              b"UID FETCH 5 (UID RFC822.SIZE INTERNALDATE BODY.PEEK[HEADER.FIELDS (From)])"),
             (imap_command.fetch_headers(5, None, ["From", "To"], small_body=9),
-             (b"UID FETCH 5:* (UID RFC822.SIZE INTERNALDATE FLAGS BODY.PEEK[HEADER.FIELDS (From To)]"
+             (b"UID FETCH 5:* (UID RFC822.SIZE INTERNALDATE BODY.PEEK[HEADER.FIELDS (From To)]"
               b" BODY.PEEK[]<0.10>)")),
             (imap_command.fetch_message(7, 100), b"UID FETCH 7 (UID RFC822.SIZE BODY.PEEK[]<0.100>)"),
             (imap_command.add_seen(UidSet.of([1, 2, 4])), b"UID STORE 1:2,4 +FLAGS.SILENT (\\Seen)"),

@@ -213,7 +213,7 @@ class ReadingTests(SynchronousTestCase):
         date = b"17-Jul-1996 02:44:25 -0700"
         self.assertEqual(
             self.events(wire(FETCHES)),
-            [Fetched(7, 4, date, (), None, body), Fetched(7, header=b""), Fetched(9, header=b"")],
+            [Fetched(7, 4, date, None, body), Fetched(7, header=b""), Fetched(9, header=b"")],
         )
 
     def test_texts_for_people_announce_no_literal(self) -> None:
