@@ -30,7 +30,7 @@ from mailgateway.wire.imap_event import (
     Idling,
     State,
 )
-from mailgateway.wire.imap_fetch import Fetched, Unreadable, next_usual
+from mailgateway.wire.imap_fetch import Fetched, Unreadable, take_usual
 from mailgateway.wire.imap_lexer import MAX_LINE, MAX_LITERAL, Framer
 from mailgateway.wire.imap_response import (
     Capability,
@@ -178,8 +178,8 @@ class Dialogue:
             framer = self._framer
             framer.feed(data)
             while True:
-                while self._running is not None and (usual := next_usual(framer)) is not None:
-                    events.append(usual)
+                if self._running is not None:
+                    events += take_usual(framer)
                 frame = framer.next_frame()
                 if frame is None:
                     break
