@@ -22,6 +22,7 @@ SHORTEST_KEY = 32
 LARGEST_SECRET = 64 * 1024
 
 SESSION_KEY = "secret.key"
+PERSON_KEY = "person.key"
 """The file in the state directory with the key of sessions, which the service proves itself with, too."""
 
 NOT_OURS = 0o027
@@ -128,7 +129,7 @@ def session_key(state_dir: Path) -> str:
 
 def person_key(state_dir: Path) -> str:
     """The text of ``person.key``, made when missing: what a person at this machine proves to be."""
-    return _own_key(state_dir / "person.key")
+    return _own_key(state_dir / PERSON_KEY)
 
 
 def machine_id(state_dir: Path) -> MachineId:

@@ -8,7 +8,7 @@ import click
 
 from mailgateway.client import Base, Client
 from mailgateway.errors import ConfigError
-from mailgateway.secrets import SESSION_KEY
+from mailgateway.secrets import PERSON_KEY, SESSION_KEY
 from mailgateway.settings import Settings, config_path, load
 
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
@@ -47,6 +47,14 @@ def client_of(settings: Settings) -> Client:
     if other:
         return Client(base, Path(other), prove=False)
     return Client(base, settings.daemon.state_dir / SESSION_KEY)
+
+
+def person_client_of(settings: Settings) -> Client | None:
+    """Make a client with the person's key; ``None`` where this user may not read it, or there is none."""
+    key = settings.daemon.state_dir / PERSON_KEY
+    if os.environ.get("MAILGATEWAY_KEY_FILE") or not os.access(key, os.R_OK):
+        return None
+    return Client(base_of_settings(settings), key, proof_path=settings.daemon.state_dir / SESSION_KEY)
 
 
 def session_of(given: str | None) -> str:

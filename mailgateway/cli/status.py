@@ -1,14 +1,17 @@
 """``status``: what the service does, what it waits for, and what a person should do about it."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 
-from mailgateway.cli.report import counted, facts, printable, say, shared, when
-from mailgateway.cli.service import base_of_settings, client_of, settings_of
-from mailgateway.client.answers import AccountState, Health
+from mailgateway.cli.report import counted, facts, printable, say, shared, table, when
+from mailgateway.cli.service import base_of_settings, client_of, person_client_of, settings_of
+from mailgateway.client import ApiRefused
+from mailgateway.client.answers import AccountState, Fate, Health
+from mailgateway.errors import ConfigError
+from mailgateway.settings import Settings
 
 ADVICE = {
     "backing-off": "The mail server cannot be reached now; mailgateway tries again by itself.",
@@ -29,6 +32,14 @@ STORE = (
     "waits on its server, and mailgateway goes on by itself when the database is well again."
 )
 
+MUTED = (
+    "mailgateway wrote so many answers of its own to a person or in a thread that it says nothing more there "
+    "for two hours: maybe a program answers back. What sessions and people write goes on."
+)
+
+FATES_SINCE = timedelta(hours=24)
+FATES_SHOWN = 10
+
 
 @click.command("status")
 @shared
@@ -38,11 +49,15 @@ def status_command(config: str | None, *, as_json: bool) -> None:
     with client_of(settings) as client:
         client.prove()
         health = client.health()
+    fates = _fates(settings)
     tags = [account.tag for account in settings.watched]
     where = str(base_of_settings(settings))
     answer = {**health, "warnings": settings.warnings, "service": where}
     answer.pop("proof", None)
-    lines = status_lines(health, tags, where, datetime.now(UTC))
+    if fates is not None:
+        answer["inbound"] = fates
+    now = datetime.now(UTC)
+    lines = [*status_lines(health, tags, where, now), *fate_lines(fates or [], now)]
     say(answer, [*lines, *(f"Warning: {warning}" for warning in settings.warnings)], as_json=as_json)
 
 
@@ -67,6 +82,8 @@ def status_lines(health: Health, tags: Sequence[str], where: str, now: datetime)
         pairs.append(("Elsewhere", f"{counted(held, 'reply is', 'replies are')} for other devices"))
     accounts = health.get("accounts", [])
     advice = [STORE] if health["status"] == "store_unavailable" else []
+    if health.get("muted"):
+        advice.append(MUTED)
     for number, account in enumerate(accounts):
         name = tags[0] if len(tags) == len(accounts) == 1 else str(number + 1)
         pairs.append((f"Account {name}", _account(account, now)))
@@ -74,6 +91,44 @@ def status_lines(health: Health, tags: Sequence[str], where: str, now: datetime)
         if word and word not in advice:
             advice.append(word)
     return [printable(line) for line in (*facts(pairs), *advice)]
+
+
+def _fates(settings: Settings) -> list[Fate] | None:
+    """What became of mail that came lately; ``None`` where this user may not ask, or is told nothing."""
+    client = person_client_of(settings)
+    if client is None:
+        return None
+    since = (datetime.now(UTC) - FATES_SINCE).strftime("%Y-%m-%dT%H:%M:%SZ")
+    try:
+        with client:
+            return client.inbound(since)
+    except (ApiRefused, ConfigError):
+        return None
+
+
+def fate_lines(fates: Sequence[Fate], now: datetime) -> list[str]:
+    """The newest fates for people, one line each; what was not used says why."""
+    if not fates:
+        return []
+    rows = [
+        (
+            when(fate["receivedAt"], now),
+            fate["from"],
+            _short(fate["subject"]),
+            fate["verdict"] if fate["verdict"] == fate["step"] else f"{fate['verdict']} ({fate['step']})",
+            fate.get("reason", "") + (", the sender was told" if fate.get("replyId") else ""),
+        )
+        for fate in fates[:FATES_SHOWN]
+    ]
+    heads = ("RECEIVED", "FROM", "SUBJECT", "BECAME", "WHY")
+    more = len(fates) - FATES_SHOWN
+    lines = ["", "Mail of the last 24 hours:", *table(heads, rows)]
+    return [printable(line) for line in (*lines, *([f"... and {more} more"] if more > 0 else []))]
+
+
+def _short(text: str, width: int = 40) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
 def _scan(scan: Mapping[str, Any], now: datetime) -> str:

@@ -40,6 +40,7 @@ class Health(TypedDict):
     configLoadedAt: str
     lastScan: LastScan | None
     accounts: list[AccountState]
+    muted: int
     proof: NotRequired[str | None]
 
 
@@ -134,7 +135,9 @@ Fate = TypedDict(
         "subject": str,
         "verdict": str,
         "step": str,
+        "reason": str,
         "deliveryId": NotRequired[str | None],
+        "replyId": NotRequired[str | None],
     },
 )
 """What became of one mail that concerns us."""

@@ -31,16 +31,26 @@ class Client:
 
     ``key_path`` is the file of the key; it is read when the first call needs it.  ``prove=False`` is for
     a key that the service does not prove itself with (one of ``[keys]``): then only a unix socket or TLS
-    says who answers, and plain HTTP is refused.  ``timeout`` is in seconds and counts for each call, on top
-    of what a long poll waits.
+    says who answers, and plain HTTP is refused.  ``proof_path`` is the key that the service proves itself
+    with, where that is another than ours (``secret.key``, for a person).  ``timeout`` is in seconds and counts
+    for each call, on top of what a long poll waits.
 
     Every method may raise ``ServiceUnreachable``, ``WrongService``, ``ApiRefused``, and ``ConfigError`` when
     the key cannot be read.
     """
 
-    def __init__(self, base: Base, key_path: Path, timeout: float = 10.0, *, prove: bool = True) -> None:
+    def __init__(
+        self,
+        base: Base,
+        key_path: Path,
+        timeout: float = 10.0,
+        *,
+        prove: bool = True,
+        proof_path: Path | None = None,
+    ) -> None:
         self.base = base
         self.key_path = key_path
+        self.proof_path = proof_path or key_path
         self.timeout = timeout
         self._prove = prove
         self._key = ""
@@ -278,7 +288,8 @@ class Client:
         try:
             self._key = read_key(self.key_path, own=self._prove)
             if self._prove and not self.base.tls:
-                demand_proof(connection, self.base, self._key, seconds=self.timeout)
+                proof = read_key(self.proof_path, own=True) if self.proof_path != self.key_path else self._key
+                demand_proof(connection, self.base, proof, seconds=self.timeout)
                 if connection.sock is None:
                     raise WrongService(f"what answers at {self.base} closes the connection after its proof")
         except BaseException:

@@ -3,13 +3,15 @@
 Flows know no settings: they are handed values, and here these are made.  Nothing is read or decided here.
 """
 
+import os
 from datetime import timedelta
 
 from mailgateway.domain.identity import Identity
+from mailgateway.flows.notify_person import Writer
 from mailgateway.flows.scan import ScanRules
 from mailgateway.flows.sort import FilingRules
 from mailgateway.flows.submit import Sender as SendingAs
-from mailgateway.mail.own import own_of
+from mailgateway.mail.own import normalise_address, own_of
 from mailgateway.settings import Settings
 
 
@@ -30,5 +32,12 @@ def sending_as(settings: Settings) -> SendingAs:
 
 def rules_of(settings: Settings, token_key: str, identity: Identity) -> ScanRules:
     """What a scan goes by; ``token_key`` is what tokens were signed with."""
-    filing = FilingRules(identity, own_of(settings), token_key, settings.security.header_threading)
+    filing = FilingRules(
+        identity,
+        own_of(settings),
+        token_key,
+        settings.security.header_threading,
+        Writer(identity, sending_as(settings), os.urandom),
+        frozenset(map(normalise_address, settings.people.may_command)),
+    )
     return ScanRules(filing, timedelta(hours=settings.security.route_ttl_hours))

@@ -5,7 +5,8 @@ from datetime import datetime
 from attrs import frozen
 
 from mailgateway.domain.identity import Identity
-from mailgateway.store import envelopes, outbox, questions, sessions
+from mailgateway.ids import MachineId
+from mailgateway.store import envelopes, outbox, questions, sessions, told
 from mailgateway.store.database import Database, Tx
 
 
@@ -13,7 +14,8 @@ from mailgateway.store.database import Database, Tx
 class Counts:
     """Of this machine: open envelopes, outstanding decisions, live sessions, mails that wait to be sent.
 
-    ``held_elsewhere`` are open envelopes for sessions of other machines.
+    ``held_elsewhere`` are open envelopes for sessions of other machines; ``muted`` the threads and people to
+    whom the gateway says nothing by itself for now, since it has said so much.
     """
 
     pending: int = 0
@@ -22,20 +24,22 @@ class Counts:
     last_ping_at: datetime | None = None
     held_elsewhere: int = 0
     outbox_waiting: int = 0
+    muted: int = 0
 
 
 async def counts(database: Database, identity: Identity) -> Counts:
     """Count; whatever the mode is."""
-    machine = identity.machine_id
+    return await database.read(lambda tx: count(tx, identity.machine_id))
 
-    def work(tx: Tx) -> Counts:
-        return Counts(
-            pending=envelopes.count_waiting(tx, machine, None),
-            registry=questions.count_blocking(tx, machine),
-            clients=sessions.live(tx, machine),
-            last_ping_at=sessions.last_ping(tx, machine),
-            held_elsewhere=envelopes.count_elsewhere(tx, machine),
-            outbox_waiting=outbox.waiting(tx, machine),
-        )
 
-    return await database.read(work)
+def count(tx: Tx, machine: MachineId) -> Counts:
+    """The same inside the caller's transaction."""
+    return Counts(
+        pending=envelopes.count_waiting(tx, machine, None),
+        registry=questions.count_blocking(tx, machine),
+        clients=sessions.live(tx, machine),
+        last_ping_at=sessions.last_ping(tx, machine),
+        held_elsewhere=envelopes.count_elsewhere(tx, machine),
+        outbox_waiting=outbox.waiting(tx, machine),
+        muted=told.count_muted(tx),
+    )

@@ -1,12 +1,63 @@
-"""Where a reply went: the fates of mail that concerns us, for a person who asks."""
+"""Where a reply went: the fates of mail that concerns us, for a person who asks.
 
+The steps of a mail are ``received``, ``authenticated`` (an allowed person wrote it), ``parsed`` (what it
+claims about where it belongs was read), ``routed`` (to a session), ``delivered`` (it waits there) and
+``acked`` (the session has it).  A fate names the last one that the mail has reached, and why it went no
+further.
+"""
+
+from collections.abc import Mapping
 from datetime import datetime
 
+from mailgateway.flows.notify_person import Trouble
+from mailgateway.mail.verdict import Verdict
 from mailgateway.store import fates as rows
 from mailgateway.store.database import Database, Tx
 from mailgateway.store.fates import KEPT, Fate
 
-__all__ = ["Fate", "fates"]
+__all__ = ["COMMAND", "DELIVERED", "RECEIVED", "Fate", "fates", "reason_of", "step_of"]
+
+COMMAND = "command"
+"""The verdict of a mail that asked something of the gateway itself; its last step is ``acked``."""
+
+DELIVERED = "delivered"
+"""The verdict of a mail that became an envelope, and its step."""
+
+RECEIVED = "received"
+AUTHENTICATED = "authenticated"
+PARSED = "parsed"
+ROUTED = "routed"
+
+_ENDS: Mapping[Verdict, tuple[str, str]] = {
+    Verdict.OWN_MAIL: (RECEIVED, "a gateway has written it"),
+    Verdict.AUTOMATIC: (RECEIVED, "a machine has written it"),
+    Verdict.BOUNCE: (RECEIVED, "a mail server reports on a mail"),
+    Verdict.NOT_ALLOWED: (RECEIVED, "it is from nobody who may write to sessions (people.allowed)"),
+    Verdict.UNAUTHENTICATED: (RECEIVED, "nobody vouches for its sender"),
+    Verdict.FORGED: (RECEIVED, "its sender is forged"),
+    Verdict.PROOF_REQUIRED: (
+        RECEIVED,
+        "that a person wrote it is not proven (security.single_mailbox_proof)",
+    ),
+    Verdict.NO_TOKEN: (PARSED, "it names no session: it has no tag, and replies to no mail of ours"),
+    Verdict.EXPIRED_TOKEN: (PARSED, "the conversation that it belongs to is over (security.route_ttl_hours)"),
+    Verdict.AMBIGUOUS: (PARSED, "it names two conversations"),
+    Verdict.OTHER_DEVICE: (PARSED, "it belongs to a session of another machine"),
+    Verdict.EMPTY: (ROUTED, "no words were typed in it"),
+    Verdict.TOO_LARGE: (RECEIVED, "it is too large to be read"),
+    Verdict.MALFORMED: (RECEIVED, "it cannot be read"),
+    Verdict.DUPLICATE: (ROUTED, "the same was received before"),
+}
+
+
+def step_of(verdict: Verdict, trouble: Trouble | None = None) -> str:
+    """The last step that a mail with this verdict has reached; ``trouble`` is what its sender is told."""
+    return ROUTED if trouble in {Trouble.ENCRYPTED, Trouble.NO_COMMANDS} else _ENDS[verdict][0]
+
+
+def reason_of(verdict: Verdict) -> str:
+    """Why a mail with this verdict went no further, in our words."""
+    return _ENDS[verdict][1]
 
 
 async def fates(database: Database, *, since: datetime | None, limit: int) -> tuple[Fate, ...]:

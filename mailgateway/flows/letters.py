@@ -26,7 +26,7 @@ from mailgateway.ids import (
     SessionId,
     machine_digest,
 )
-from mailgateway.mail.compose import compose
+from mailgateway.mail.compose import compose, usable_ids
 from mailgateway.mail.letter import Enclosure, Letter, LetterKind, Who
 from mailgateway.mail.tag import own_message_id
 from mailgateway.store import routes, sessions, threads, uploads
@@ -48,6 +48,9 @@ ANCESTORS = 10
 """So many of the session's earlier mails are named in References."""
 
 LONG_ROUTES = 4
+
+NO_ROUTE = RouteId("000000")
+"""Stands in the Message-ID of an answer that has no route; such a Message-ID leads nowhere."""
 
 
 @frozen(kw_only=True)
@@ -96,6 +99,25 @@ class SendRequest:
             list(self.attachments),
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+@frozen(kw_only=True)
+class Answer:
+    """What the gateway itself says to a person, in the thread of the person's mail.
+
+    ``recipient`` is the address that was verified, never a Reply-To.  ``route_id`` is where a reply to the
+    answer goes, ``None``: nowhere; it stands in the subject when ``tagged``.  ``text`` is Markdown.
+    """
+
+    recipient: str
+    subject: str = field(repr=False)
+    text: str = field(repr=False)
+    route_id: RouteId | None = None
+    tagged: bool = True
+    in_reply_to: MessageId | None = None
+    references: tuple[MessageId, ...] = ()
+    expires_at: datetime
+    """Until when a reply to the answer is recognised."""
 
 
 @frozen
@@ -178,6 +200,45 @@ def prepare(
         raw=composed.raw,
         text=composed.text,
         expires_at=expires_at,
+    )
+
+
+def prepare_answer(tx: Tx, identity: Identity, sender: Sender, answer: Answer, chance: Chance) -> Ready:
+    """Compose what the gateway itself says; short enough for a writing transaction.
+
+    Refuses (``invalid``) a recipient that cannot stand in a header.
+    """
+    route_id = answer.route_id or NO_ROUTE
+    message_id = own_message_id(route_id, chance.message, machine_digest(identity.machine_id), sender.domain)
+    replied = usable_ids([answer.in_reply_to] if answer.in_reply_to is not None else [])
+    composed = compose(
+        Letter(
+            kind=LetterKind.ANSWER,
+            sender_address=sender.address,
+            sender_name=sender.from_name,
+            recipient=answer.recipient,
+            tag=sender.tag,
+            route=answer.route_id if answer.tagged and answer.route_id is not None else RouteId(""),
+            subject=answer.subject,
+            text=answer.text,
+            message_id=message_id,
+            date=tx.now.replace(microsecond=0),
+            instance=identity.instance,
+            outbox_id=chance.outbox_id,
+            who=Who(device=identity.name),
+            in_reply_to=replied[0] if replied else None,
+            references=(*usable_ids(answer.references), *replied),
+        )
+    )
+    return Ready(
+        outbox_id=chance.outbox_id,
+        question_id=chance.question_id,
+        route_id=route_id,
+        message_id=message_id,
+        subject=composed.subject,
+        raw=composed.raw,
+        text=composed.text,
+        expires_at=answer.expires_at,
     )
 
 

@@ -20,42 +20,41 @@ from mailgateway.domain.envelope import Envelope, Source
 from mailgateway.domain.judge import Judged
 from mailgateway.domain.question import Answered
 from mailgateway.flows.bell import Bell, Event, EventKind
+from mailgateway.flows.commands import obey
+from mailgateway.flows.fates import COMMAND, DELIVERED, RECEIVED, reason_of, step_of
 from mailgateway.flows.folders import advance, renumbering, space
 from mailgateway.flows.leases import check_folder
+from mailgateway.flows.notify_person import tell_trouble
 from mailgateway.flows.resolve import resolve
-from mailgateway.flows.sort import Deliver, FilingRules, Mail, Turned, sender_and_subject, sort
-from mailgateway.ids import AccountName, EnvelopeId, RouteId, SessionId, envelope_id_of_mail
+from mailgateway.flows.sort import Commanded, Deliver, FilingRules, Mail, Turned, sender_and_subject, sort
+from mailgateway.ids import (
+    AccountName,
+    EnvelopeId,
+    InstanceId,
+    OutboxId,
+    RouteId,
+    SessionId,
+    envelope_id_of_mail,
+)
 from mailgateway.mail.verdict import Verdict
-from mailgateway.store import attachments, cursors, envelopes, fates, flagging, outbox, questions, sources
+from mailgateway.store import (
+    attachments,
+    cursors,
+    envelopes,
+    fates,
+    flagging,
+    journal,
+    outbox,
+    questions,
+    sources,
+)
 from mailgateway.store.cursors import Cursor
 from mailgateway.store.database import Database, Tx
 from mailgateway.store.fates import Fate
 from mailgateway.store.sources import Filed
 
-DELIVERED = "delivered"
-"""The verdict of a fate that ended well."""
-
 NOTICES = 20
 """Open notices from mails that one session holds at most."""
-
-STEPS: Mapping[Verdict, str] = {
-    Verdict.OWN_MAIL: "loop",
-    Verdict.AUTOMATIC: "automatic",
-    Verdict.BOUNCE: "automatic",
-    Verdict.NOT_ALLOWED: "sender",
-    Verdict.UNAUTHENTICATED: "authentication",
-    Verdict.FORGED: "authentication",
-    Verdict.PROOF_REQUIRED: "authentication",
-    Verdict.NO_TOKEN: "routing",
-    Verdict.EXPIRED_TOKEN: "routing",
-    Verdict.AMBIGUOUS: "routing",
-    Verdict.OTHER_DEVICE: "routing",
-    Verdict.EMPTY: "words",
-    Verdict.TOO_LARGE: "reading",
-    Verdict.MALFORMED: "reading",
-    Verdict.DUPLICATE: "filing",
-}
-"""Where the way of a refused mail ended."""
 
 
 @frozen
@@ -178,10 +177,15 @@ class _Filing:
         found = sort(self.tx, self.rules, Mail(self._id(mail, place), place, mail.received_at, mail.judged))
         match found:
             case Turned():
-                self._turn(mail, found)
-            case Deliver(said=said) if (earlier := self._said_before(said)) is not None:
+                self._turn(mail, found, reply=self._tell(mail, place, found))
+            case Deliver(said=said) | Commanded(said=said) if (
+                earlier := self._said_before(said)
+            ) is not None:
                 sender, subject = sender_and_subject(mail.judged, self.rules)
                 self._turn(mail, Turned(Verdict.DUPLICATE, True, sender, subject), earlier)
+            case Commanded():
+                self.routed += 1
+                self._obey(mail, place, found)
             case Deliver():
                 if found.verdict is None:
                     self.routed += 1
@@ -257,50 +261,88 @@ class _Filing:
 
     # --- writing --------------------------------------------------------------------------------------
 
-    def _turn(self, mail: Examined, turned: Turned, envelope_id: EnvelopeId | None = None) -> None:
+    def _turn(
+        self,
+        mail: Examined,
+        turned: Turned,
+        envelope_id: EnvelopeId | None = None,
+        reply: OutboxId | None = None,
+    ) -> None:
         self.refused[turned.verdict] += 1
         if not turned.concerns:
             return
-        fate = Fate(
-            account=self.window.account,
-            at=self.tx.now,
-            received_at=mail.received_at,
-            from_address=turned.from_address,
-            subject=turned.subject,
-            verdict=turned.verdict,
-            step=STEPS[turned.verdict],
+        fate = self._fate(mail, turned.from_address, turned.subject, turned.verdict)
+        fate = evolve(
+            fate,
+            step=step_of(turned.verdict, turned.trouble),
+            reason=turned.reason or reason_of(turned.verdict),
             envelope_id=envelope_id,
+            reply_id=reply,
         )
         # a folder that is read again under new numbers brings the same refusals again
         if not (renumbering(self.cursor, self.numbering) and fates.told(self.tx, fate)):
             fates.add(self.tx, fate)
 
+    def _tell(self, mail: Examined, place: Source, turned: Turned) -> OutboxId | None:
+        """Tell an authenticated person why their mail could not be used; once, however often it is read."""
+        if turned.mail is None or turned.trouble is None:
+            return None
+        self._know(place, mail, self._id(mail, place), "")
+        if self.rules.writer is None:
+            return None
+        reply = tell_trouble(self.tx, self.rules.writer, turned.mail, turned.trouble)
+        if reply is not None:
+            self.events.append(Event(EventKind.OUTBOX, reply))
+        return reply
+
+    def _obey(self, mail: Examined, place: Source, found: Commanded) -> None:
+        r"""Do what a person has asked of the gateway itself: journaled first, then ``\Seen``."""
+        known_as = self._id(mail, place)
+        done = obey(self.tx, self.rules.writer, found.machine, found.mail, found.command)
+        self._know(place, mail, known_as, found.said)
+        journal.add(self.tx, known_as, found.session, InstanceId(""))
+        flagging.ask(self.tx, place)
+        self.events += [*done.events, Event(EventKind.FLAGGING, known_as)]
+        if done.reply is not None:
+            self.events.append(Event(EventKind.OUTBOX, done.reply))
+        if found.mail.route is not None and found.mail.route.id:
+            self.answered[found.mail.route.id] = found.session
+        fate = self._fate(mail, found.mail.address, found.mail.subject, COMMAND)
+        fates.add(self.tx, evolve(fate, step=fates.ACKED, reason=f"/{found.command}", reply_id=done.reply))
+
+    def _know(self, place: Source, mail: Examined, envelope_id: EnvelopeId, said: str) -> None:
+        """Remember the mail, so that it is dealt with once."""
+        filed = Filed(place, mail.raw_sha256, envelope_id)
+        sources.add(self.tx, filed, said)
+        self._remember(None, filed)
+        self.known.add(mail.uid)
+
+    def _fate(self, mail: Examined, sender: str, subject: str, verdict: str) -> Fate:
+        """What is told of a mail, as one that was only received."""
+        return Fate(
+            account=self.window.account,
+            at=self.tx.now,
+            received_at=mail.received_at,
+            from_address=sender,
+            subject=subject,
+            verdict=verdict,
+            step=RECEIVED,
+            envelope_id=None,
+        )
+
     def _deliver(self, mail: Examined, place: Source, found: Deliver) -> None:
         envelope = self._answer(found)
         envelopes.add(self.tx, envelope, len(self.filed))
         attachments.add(self.tx, envelope.id, found.parts)
-        filed = Filed(place, mail.raw_sha256, envelope.id)
-        sources.add(self.tx, filed, found.said)
-        self._remember(None, filed)
-        self.known.add(mail.uid)
+        self._know(place, mail, envelope.id, found.said)
         self.filed.append(envelope.id)
         self.events.append(Event(EventKind.DELIVERY, envelope.id, envelope.session_id))
         if found.verdict is None and envelope.route_id:
             self.answered[envelope.route_id] = envelope.session_id
         sender, subject = sender_and_subject(mail.judged, self.rules)
-        fates.add(
-            self.tx,
-            Fate(
-                account=self.window.account,
-                at=self.tx.now,
-                received_at=mail.received_at,
-                from_address=sender,
-                subject=subject,
-                verdict=found.verdict or DELIVERED,
-                step="delivery",
-                envelope_id=envelope.id,
-            ),
-        )
+        fate = self._fate(mail, sender, subject, found.verdict or DELIVERED)
+        reason = reason_of(found.verdict) if found.verdict is not None else ""
+        fates.add(self.tx, evolve(fate, step=DELIVERED, reason=reason, envelope_id=envelope.id))
 
     def _answer(self, found: Deliver) -> Envelope:
         """Answer the question that the mail replies to, if nobody has; else its words are just words."""

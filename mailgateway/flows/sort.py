@@ -11,11 +11,10 @@ from typing import assert_never
 
 from attrs import evolve, field, frozen
 
-from mailgateway.domain import token
+from mailgateway.domain.command import Command, parse_command
 from mailgateway.domain.envelope import AttachmentInfo, Envelope, EnvelopeKind, Source, Trust
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.judge import BounceOf, FromPerson, Judged, Refused
-from mailgateway.domain.question import QuestionStatus
 from mailgateway.domain.route import Purpose, Route
 from mailgateway.domain.routing import (
     Ambiguous,
@@ -25,11 +24,12 @@ from mailgateway.domain.routing import (
     NoToken,
     OtherDevice,
     Routed,
-    TokenFact,
     claims_of,
     resolve,
 )
-from mailgateway.ids import EnvelopeId, MessageId, QuestionId, machine_digest
+from mailgateway.flows.facts import facts_of, named, with_settled_as_threads
+from mailgateway.flows.notify_person import PersonsMail, Trouble, Writer
+from mailgateway.ids import EnvelopeId, MachineId, MessageId, QuestionId, SessionId
 from mailgateway.mail.authenticity import NeedsProof
 from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.own import Own
@@ -39,12 +39,15 @@ from mailgateway.mail.signature import coverage_for
 from mailgateway.mail.tag import strip_tags
 from mailgateway.mail.verdict import Verdict
 from mailgateway.settings import SingleMailboxProof
-from mailgateway.store import machines, questions, routes, sessions, threads
+from mailgateway.store import machines, routes, sessions, threads
 from mailgateway.store.database import Tx
 from mailgateway.store.threads import Thread
 
 SUBJECT_LIMIT = 500
 """Characters of a subject that are kept."""
+
+NO_COMMANDS = "the words are a command, and this address may give none (people.may_command)"
+ENCRYPTED = "the mail is encrypted, and the gateway has no key"
 
 CUT = "[mailgateway: the mail is longer than what is read of it; the rest is in the mailbox]"
 """Our last line in the words of a mail that was cut, so that nobody takes its beginning for all of it."""
@@ -60,6 +63,10 @@ class FilingRules:
     """The text of the key that signed tokens are verified with; ``None``: none is believed."""
     header_threading: bool = True
     """Off disables routing by the reply chain."""
+    writer: Writer | None = field(default=None, repr=False)
+    """Who writes our own answers to people; ``None``: nobody is answered."""
+    may_command: frozenset[str] = field(default=frozenset(), repr=False)
+    """The addresses of people whose commands are obeyed."""
 
 
 @frozen
@@ -70,6 +77,22 @@ class Turned:
     concerns: bool
     from_address: str = ""
     subject: str = field(default="", repr=False)
+    mail: PersonsMail | None = None
+    """The mail of an authenticated person that could not be used; the person is told why."""
+    trouble: Trouble | None = None
+    reason: str = ""
+    """Why, in our words; ``""``: the verdict says it all."""
+
+
+@frozen
+class Commanded:
+    """The mail is a command to the gateway of ``machine``."""
+
+    command: Command
+    machine: MachineId
+    session: SessionId
+    mail: PersonsMail
+    said: str
 
 
 @frozen
@@ -96,7 +119,7 @@ class Deliver:
     said: str = ""
 
 
-Sorted = Turned | Deliver
+Sorted = Turned | Commanded | Deliver
 
 
 @frozen
@@ -116,7 +139,7 @@ def sort(tx: Tx, rules: FilingRules, mail: Mail) -> Sorted:
             return _too_large(tx, rules, mail, inbound, refused.address)
         case Refused(verdict=verdict, inbound=inbound) as refused:
             concerns = inbound is not None and _concerns(tx, rules, inbound, refused.address)
-            return Turned(verdict, concerns, *sender_and_subject(refused, rules))
+            return Turned(verdict, concerns, *sender_and_subject(refused, rules), reason=refused.reason)
         case BounceOf() as bounce:
             return _bounce(tx, rules, mail, bounce)
         case FromPerson() as judged:
@@ -129,8 +152,10 @@ def _from_person(tx: Tx, rules: FilingRules, mail: Mail, judged: FromPerson) -> 
     inbound = judged.inbound
     known = threads.find(tx, judged.claims.chain)
 
-    def turned(verdict: Verdict) -> Turned:
-        return Turned(verdict, True, judged.sender.address, _subject(inbound, rules))
+    def turned(verdict: Verdict, trouble: Trouble | None = None, route: Route | None = None) -> Turned:
+        subject = _subject(inbound, rules)
+        told = None if trouble is None else _persons_mail(judged, subject, route)
+        return Turned(verdict, True, judged.sender.address, subject, told, trouble)
 
     match judged.authenticity:
         case NeedsProof(kind=kind) if not _proven(kind, known, tx.now):
@@ -138,18 +163,18 @@ def _from_person(tx: Tx, rules: FilingRules, mail: Mail, judged: FromPerson) -> 
     facts = _facts(tx, rules, judged.claims, known)
     resolution = resolve(judged.claims, facts)
     if isinstance(resolution, Ambiguous):
-        resolution = resolve(judged.claims, _with_settled_as_threads(tx, facts))
+        resolution = resolve(judged.claims, with_settled_as_threads(tx, facts))
     match resolution:
         case Routed(route=route):
             pass
         case NoToken():
             return turned(Verdict.NO_TOKEN)
         case ExpiredToken():
-            return turned(Verdict.EXPIRED_TOKEN)
+            return turned(Verdict.EXPIRED_TOKEN, Trouble.EXPIRED, named(facts))
         case OtherDevice():
             return turned(Verdict.OTHER_DEVICE)
         case Ambiguous():
-            return turned(Verdict.AMBIGUOUS)
+            return turned(Verdict.AMBIGUOUS, Trouble.AMBIGUOUS)
         case other:
             assert_never(other)
     words = typed_words(inbound, rules.own, _sent_text(tx, judged.claims, known, route))
@@ -157,8 +182,10 @@ def _from_person(tx: Tx, rules: FilingRules, mail: Mail, judged: FromPerson) -> 
         (AttachmentInfo(f"a{number}", part.filename, part.content_type, len(part.data)), part.data)
         for number, part in enumerate(inbound.attachments, 1)
     )
+    if inbound.unreadable and not words.text.strip():
+        return evolve(turned(Verdict.MALFORMED, Trouble.ENCRYPTED, route), reason=ENCRYPTED)
     if not words.text.strip() and not parts:
-        return turned(Verdict.EMPTY)
+        return turned(Verdict.EMPTY, Trouble.EMPTY, route)
     cut = words.shortened or inbound.tree.truncated
     envelope = evolve(
         _envelope(tx, rules, mail, route, inbound),
@@ -171,7 +198,25 @@ def _from_person(tx: Tx, rules: FilingRules, mail: Mail, judged: FromPerson) -> 
         from_name=judged.sender.name,
         attachments=tuple(info for info, _ in parts),
     )
-    return Deliver(envelope, parts, _asked(route), said=_said(envelope, inbound, rules.own))
+    said = _said(envelope, inbound, rules.own)
+    command = None if parts else parse_command(words.text)
+    if command is None:
+        return Deliver(envelope, parts, _asked(route), said=said)
+    if judged.sender.address not in rules.may_command:
+        return evolve(turned(Verdict.NOT_ALLOWED, Trouble.NO_COMMANDS, route), reason=NO_COMMANDS)
+    mail_of = _persons_mail(judged, envelope.subject, route)
+    machine = envelope.machine_id or rules.identity.machine_id
+    return Commanded(command, machine, route.session_id, mail_of, said)
+
+
+def _persons_mail(judged: FromPerson, subject: str, route: Route | None) -> PersonsMail:
+    return PersonsMail(
+        address=judged.sender.address,
+        subject=subject,
+        message_id=judged.inbound.message_id,
+        references=judged.inbound.references,
+        route=route,
+    )
 
 
 def _sent_text(tx: Tx, claims: Claims, known: dict[MessageId, Thread], route: Route) -> str | None:
@@ -214,58 +259,14 @@ def _proven(kind: SingleMailboxProof, known: dict[MessageId, Thread], now: datet
 
 
 def _facts(tx: Tx, rules: FilingRules, claims: Claims, known: dict[MessageId, Thread]) -> Facts:
-    machine = rules.identity.machine_id
-    found = {each: route for each in claims.routes if (route := routes.find(tx, each)) is not None}
-    return Facts(
-        now=tx.now,
-        machine_id=machine,
-        machine8=machine_digest(machine),
-        routes=found,
-        chain={each: _route_of(thread) for each, thread in known.items()},
-        token=_token(tx, rules, claims.signed),
+    return facts_of(
+        tx,
+        rules.identity,
+        claims,
+        known,
+        token_key=rules.token_key,
         header_threading=rules.header_threading,
     )
-
-
-def _with_settled_as_threads(tx: Tx, facts: Facts) -> Facts:
-    """The facts, with the routes of settled questions as what they are by now: threads of their sessions.
-
-    Where nothing is open any more, no consent can be steered to another question, and a reply that names two
-    old mails goes by the order of the rules like any other.
-    """
-
-    def today(route: Route) -> Route:
-        if route.purpose is not Purpose.QUESTION or route.question_id is None:
-            return route
-        question = questions.find(tx, route.question_id)
-        is_open = question is None or question.status is QuestionStatus.OPEN
-        return route if is_open else evolve(route, purpose=Purpose.SESSION)
-
-    return evolve(
-        facts,
-        routes={each: today(route) for each, route in facts.routes.items()},
-        chain={each: today(route) for each, route in facts.chain.items()},
-    )
-
-
-def _route_of(thread: Thread) -> Route:
-    """A reply chain lasts as long as both the mail that is answered and its route."""
-    return evolve(thread.route, expires_at=min(thread.expires_at, thread.route.expires_at))
-
-
-def _token(tx: Tx, rules: FilingRules, signed: str | None) -> TokenFact | None:
-    if signed is None or not rules.token_key:
-        return None
-    devices = [bytes.fromhex(each) for each in sorted(machines.digests(tx, rules.identity.machine_id))]
-    checked = token.verify(signed, rules.token_key, tx.now, devices)
-    match checked:
-        case token.Valid(session_digest=digest):
-            known = sessions.by_digest(tx, digest.hex())
-            return TokenFact(checked, known[0] if len(known) == 1 else None)
-        case token.Expired() | token.OtherDevice() | token.Invalid():
-            return TokenFact(checked)
-        case _:
-            assert_never(checked)
 
 
 # --- notices ----------------------------------------------------------------------------------------------

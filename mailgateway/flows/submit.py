@@ -18,11 +18,21 @@ from mailgateway.domain.question import QuestionStatus
 from mailgateway.domain.route import Purpose, Route
 from mailgateway.errors import PeerError, Refusal, StaleWrite
 from mailgateway.flows.bell import Bell, Event, EventKind
-from mailgateway.flows.letters import Chance, Mint, ReadUpload, Ready, Sender, SendRequest, prepare
+from mailgateway.flows.letters import (
+    Answer,
+    Chance,
+    Mint,
+    ReadUpload,
+    Ready,
+    Sender,
+    SendRequest,
+    prepare,
+    prepare_answer,
+)
 from mailgateway.flows.outbox import row
 from mailgateway.flows.sessions import make_room, outstanding, register
 from mailgateway.flows.waiting import Timers, wait_until
-from mailgateway.ids import MessageId, OutboxId, QuestionId, RouteId
+from mailgateway.ids import MessageId, OutboxId, QuestionId, RouteId, SessionId
 from mailgateway.store import modes, outbox, questions, routes, threads
 from mailgateway.store.database import Database, Tx
 
@@ -33,6 +43,7 @@ __all__ = [
     "Submitted",
     "first_attempt",
     "place",
+    "place_answer",
     "rings",
     "submit",
 ]
@@ -173,6 +184,42 @@ def place(tx: Tx, identity: Identity, sender: Sender, request: SendRequest, read
     return Submitted(
         ready.outbox_id, ready.message_id, ready.route_id, ready.subject, question_id, state="queued"
     )
+
+
+def place_answer(tx: Tx, identity: Identity, sender: Sender, answer: Answer, chance: Chance) -> OutboxId:
+    """Write what the gateway itself says to a person, inside the caller's transaction.
+
+    It leaves also while the mode is off, and no budget counts it: the caller has bounded it.  The caller
+    rings after the commit.  Refuses as ``prepare_answer``.
+    """
+    ready = prepare_answer(tx, identity, sender, answer, chance)
+    outbox.add(
+        tx,
+        outbox.NewMail(
+            id=ready.outbox_id,
+            kind=MailKind.NOTICE,
+            account=sender.account,
+            machine_id=identity.machine_id,
+            session_id=SessionId(""),
+            question_id=None,
+            route_id=answer.route_id or RouteId(""),
+            message_id=ready.message_id,
+            subject=ready.subject,
+            sender=sender.address,
+            recipients=(answer.recipient,),
+            raw=ready.raw,
+        ),
+    )
+    if answer.route_id is not None:
+        threads.add(
+            tx,
+            ready.message_id,
+            answer.route_id,
+            ready.outbox_id,
+            sent_text=ready.text,
+            expires_at=ready.expires_at,
+        )
+    return ready.outbox_id
 
 
 def rings(submitted: Submitted, request: SendRequest) -> tuple[Event, ...]:

@@ -29,6 +29,7 @@ class _Numbers(Collector):
             "decisions_outstanding": ("Decisions that wait for a person.", numbers.registry),
             "sessions_live": ("Sessions that pinged lately.", numbers.clients),
             "outbox_waiting": ("Mails that wait to be sent.", numbers.outbox_waiting),
+            "muted": ("Threads and people to whom nothing is said by itself for now.", numbers.muted),
             "subscribers": ("Open streams of events.", len(doors.streams)),
             "connections": ("Open connections to the API.", len(doors.connections.open)),
         }

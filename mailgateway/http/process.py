@@ -51,6 +51,7 @@ async def health(doors: Doors, call: Call) -> Reply:
             config_loaded_at=doors.control.loaded_at,
             last_scan=None if scan is None else shapes_of.last_scan(scan),
             accounts=tuple(shapes_of.account_state(account) for account in accounts),
+            muted=numbers.muted,
             proof=None if asked.challenge is None else doors.keys().proof(asked.challenge),
         )
     )

@@ -135,7 +135,9 @@ def fate(found: Fate) -> shapes.Fate:
         subject=found.subject,
         verdict=found.verdict,
         step=found.step,
+        reason=found.reason,
         delivery_id=found.envelope_id or None,
+        reply_id=found.reply_id,
     )
 
 

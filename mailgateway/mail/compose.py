@@ -89,11 +89,16 @@ def _header(letter: Letter, subject: str) -> list[str]:
         lines += _folded("References", _thread(letter.references))
     return [
         *lines,
-        "Auto-Submitted: auto-generated",
+        f"Auto-Submitted: {'auto-replied' if letter.kind is LetterKind.ANSWER else 'auto-generated'}",
         "X-Auto-Response-Suppress: All",
         f"{MARKER_HEADER}: {_checked(_TOKEN, letter.instance, 'the instance')}",
         f"{ID_HEADER}: {_checked(_TOKEN, letter.outbox_id, 'the outbox id')}",
     ]
+
+
+def usable_ids(ids: Iterable[MessageId]) -> tuple[MessageId, ...]:
+    """Those of a mail's Message-IDs that can stand in a header of ours."""
+    return tuple(each for each in ids if _MESSAGE_ID.fullmatch(each) is not None)
 
 
 def _thread(references: Sequence[MessageId]) -> list[str]:

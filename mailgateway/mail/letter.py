@@ -88,7 +88,9 @@ def letter_text(letter: Letter) -> str:
     """The plain text part, with LF and 72 columns, code untouched."""
     text = plain_text(letter.text).strip("\n")
     question = plain_text(one_line(letter.subject))
-    blocks = [letter.who.line, "" if text.startswith(question) else question, text]
+    if letter.kind is LetterKind.ANSWER or text.startswith(question):  # an answer repeats no subject
+        question = ""
+    blocks = [letter.who.line, question, text]
     if letter.options:
         lines = []
         for number, option in enumerate(letter.options, 1):
@@ -132,7 +134,8 @@ def letter_html(letter: Letter, subject: str) -> str | None:
     pieces = []
     if letter.who.line:
         pieces.append(f'<p class="who">{html.escape(letter.who.line)}</p>')
-    pieces.append(f"<h1>{html.escape(one_line(letter.subject))}</h1>")
+    if letter.kind is not LetterKind.ANSWER:
+        pieces.append(f"<h1>{html.escape(one_line(letter.subject))}</h1>")
     pieces.append(body)
     for number, option in enumerate(letter.options, 1):
         query = urllib.parse.urlencode(

@@ -47,6 +47,7 @@ class Health:
     config_loaded_at: datetime
     last_scan: LastScan | None
     accounts: tuple[AccountState, ...]
+    muted: int
     proof: str | None = None
 
 
@@ -152,7 +153,9 @@ class Fate:
     subject: str = field(repr=False)
     verdict: str
     step: str
+    reason: str
     delivery_id: str | None = None
+    reply_id: str | None = None
 
 
 @frozen

@@ -2,40 +2,57 @@
 
 from datetime import datetime
 
-from attrs import frozen
+from attrs import field, frozen
 from sqlalchemy import delete, exists, func, insert, select
 
-from mailgateway.ids import AccountName, EnvelopeId
+from mailgateway.domain.delivery import DeliveryState
+from mailgateway.ids import AccountName, EnvelopeId, OutboxId
 from mailgateway.store.database import Tx
+from mailgateway.store.envelopes import RENUMBERED
+from mailgateway.store.prepared import Prepared
+from mailgateway.store.tables import envelope
 from mailgateway.store.tables import fate as table
 
 KEPT = 1_000
 PRUNE_EVERY = 100
 """How many fates are added before the oldest are forgotten."""
 TEXT_LIMIT = 500
-"""Characters kept of an address or a subject."""
+"""Characters kept of an address, a subject or a reason."""
+
+ACKED = "acked"
+"""The last step: a session has taken the mail over, or the gateway itself has."""
 
 
 @frozen
 class Fate:
-    """One mail's end: ``verdict`` is ``delivered`` or a scan verdict, ``step`` where its way ended."""
+    """One mail's end: ``verdict`` is ``delivered``, ``command`` or a scan verdict, ``step`` how far it came.
+
+    ``reason`` says in our words why it went no further, ``reply_id`` which mail told the person.  The step of
+    what became an envelope is read from that: it goes on when a session acks it.
+    """
 
     account: AccountName
     at: datetime
     received_at: datetime
-    from_address: str
-    subject: str
+    from_address: str = field(repr=False)
+    subject: str = field(repr=False)
     verdict: str
     step: str
     envelope_id: EnvelopeId | None
+    reason: str = ""
+    reply_id: OutboxId | None = None
 
 
-_ADD = insert(table)
+_WITH_ENVELOPE = select(table, envelope.c.state, envelope.c.dropped_reason).outerjoin(
+    envelope, envelope.c.id == table.c.envelope_id
+)
+_DROPPED = {RENUMBERED: "the mail server has numbered its folder anew, and the mail was not found again"}
+_ADD = Prepared(insert(table).returning(table.c.id))
 
 
 def add(tx: Tx, fate: Fate) -> None:
     """Keep one fate; now and then those beyond the newest ``KEPT`` are forgotten."""
-    key = tx.execute(
+    key: int = tx.execute(
         _ADD,
         {
             "account": fate.account,
@@ -46,9 +63,11 @@ def add(tx: Tx, fate: Fate) -> None:
             "verdict": fate.verdict,
             "step": fate.step,
             "envelope_id": fate.envelope_id,
+            "reason": fate.reason[:TEXT_LIMIT],
+            "reply_id": fate.reply_id or "",
         },
-    ).inserted_primary_key
-    if key is not None and key[0] % PRUNE_EVERY == 0:
+    ).scalar()
+    if key % PRUNE_EVERY == 0:
         prune(tx)
 
 
@@ -71,7 +90,7 @@ def told(tx: Tx, fate: Fate) -> bool:
 
 def since(tx: Tx, moment: datetime | None, limit: int) -> tuple[Fate, ...]:
     """The newest fates, newest first, of those decided at ``moment`` or later."""
-    statement = select(table).order_by(table.c.id.desc()).limit(limit)
+    statement = _WITH_ENVELOPE.order_by(table.c.id.desc()).limit(limit)
     if moment is not None:
         statement = statement.where(table.c.at >= moment)
     return tuple(
@@ -82,11 +101,18 @@ def since(tx: Tx, moment: datetime | None, limit: int) -> tuple[Fate, ...]:
             row.from_address,
             row.subject,
             row.verdict,
-            row.step,
-            row.envelope_id,
+            _step(row.step, row.state),
+            row.envelope_id if row.state is not None else None,
+            row.reason or _DROPPED.get(row.dropped_reason or "", ""),
+            row.reply_id or None,
         )
         for row in tx.execute(statement)
     )
+
+
+def _step(step: str, state: str | None) -> str:
+    """How far a mail has come: what became an envelope may have been acked meanwhile."""
+    return ACKED if state == DeliveryState.ACKED.value else step
 
 
 def prune(tx: Tx, keep: int = KEPT) -> int:

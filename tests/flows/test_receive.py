@@ -245,13 +245,13 @@ class RefusedTests(InboundTestCase):
         self.assertEqual(
             self.fates(),
             [
-                ("not-allowed", "sender"),
-                ("no-token", "routing"),
-                ("forged", "authentication"),
-                ("unauthenticated", "authentication"),
-                ("empty", "words"),
-                ("automatic", "automatic"),
-                ("delivered", "delivery"),
+                ("not-allowed", "received"),
+                ("no-token", "parsed"),
+                ("forged", "received"),
+                ("unauthenticated", "received"),
+                ("empty", "routed"),
+                ("automatic", "received"),
+                ("delivered", "delivered"),
             ],
         )
 
