@@ -40,6 +40,7 @@ ROBIN = "robin@example.net"
 PASSWORD = "correct-horse-7Qx9vw"  # noqa: S105 (of a server that lives for seconds)
 SESSION = SessionId("session-of-all")
 ROUTE = RouteId("f913c9")
+MARKED = (sys.executable, str(Path(__file__).with_name("_marked.py")))
 TWISTD = (sys.executable, "-c", "from twisted.scripts.twistd import run; run()")
 
 
@@ -198,6 +199,8 @@ class Service:
     folder: Path
     imap_port: int
     port: int = field(factory=free_port)
+    marks: Path | None = None
+    """Where the stations of a mail's way are noted; None: nowhere."""
     _process: Any = field(default=None, init=False)
 
     @property
@@ -255,10 +258,11 @@ class Service:
         home.mkdir(exist_ok=True)
         with (self.folder / "service.log").open("ab") as log:
             began = time.monotonic()
+            marking = {} if self.marks is None else {"MARKS": str(self.marks)}
             self._process = subprocess.Popen(
-                [*TWISTD, "-n", "mailgateway", "--config", str(path)],
+                [*(TWISTD if self.marks is None else MARKED), "-n", "mailgateway", "--config", str(path)],
                 cwd=self.folder,
-                env={**kept, "HOME": str(home), "PYTHONPATH": str(ROOT)},
+                env={**kept, **marking, "HOME": str(home), "PYTHONPATH": str(ROOT)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

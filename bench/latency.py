@@ -12,8 +12,11 @@ import selectors
 import socket
 import threading
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from _marked import STATIONS
 from _world import AGENT, PASSWORD, ROBIN, Service, folder, median, reply, routed, row, say
 from twisted.trial.unittest import SkipTest
 
@@ -44,7 +47,7 @@ def proxy(listener: socket.socket, port: int, moment: Any) -> None:
             target, down = other[source]
             try:
                 data = source.recv(65_536)
-            except ConnectionError:
+            except OSError:
                 data = b""
             if not data:
                 for end in (source, target):
@@ -127,18 +130,22 @@ def main() -> None:
         through, plainly = Proxy(dovecot.imap_port), Proxy(dovecot.imap_port)
         service = Service(path, through.port)
         try:
+            service.marks = path / "marks"
             service.prepare(*(routed(number) for number in range(MAILS)), cursor=None)
             service.launch()
             service.wait_healthy()
             dovecot.wait_idle(AGENT)
             session, bare = Sessions(service), Bare(plainly.port)
-            mine, theirs = [], []
+            mine: list[tuple[float, float]] = []
+            theirs: list[tuple[float, float]] = []
             for number in range(MAILS):
                 bare.idle()
                 theirs.append(timed(dovecot, plainly, bare, PLAIN_USER, number))
                 mine.append(timed(dovecot, through, session, AGENT, number))
                 dovecot.wait_idle(AGENT)
-            ours, plain = median(mine) * 1000, median(theirs) * 1000
+            took = [end - begin for begin, end in mine]
+            took_plain = [end - begin for begin, end in theirs]
+            ours, plain = median(took) * 1000, median(took_plain) * 1000
             row(
                 "EXISTS to long poll, with commit",
                 f"{ours:.2f} ms",
@@ -146,14 +153,15 @@ def main() -> None:
                 ratio=ours / plain,
                 aims="must 3.0 x, aim 1.7 x",
             )
-            row("  best of the run", f"{min(mine) * 1000:.2f} ms", plain=f"{min(theirs) * 1000:.2f} ms")
+            row("  best of the run", f"{min(took) * 1000:.2f} ms", plain=f"{min(took_plain) * 1000:.2f} ms")
+            breakdown(service.marks, mine)
         finally:
             service.stop()
             dovecot.stop(hard=True)
 
 
-def timed(dovecot: Dovecot, through: Proxy, waiting: Any, user: str, number: int) -> float:
-    """Seconds from EXISTS on the wire until ``waiting`` has one new mail."""
+def timed(dovecot: Dovecot, through: Proxy, waiting: Any, user: str, number: int) -> tuple[float, float]:
+    """When EXISTS was on the wire, and when ``waiting`` had one new mail."""
     ended: list[float] = []
     thread = threading.Thread(target=lambda: ended.append(waiting.next()[0]))
     thread.start()
@@ -162,8 +170,25 @@ def timed(dovecot: Dovecot, through: Proxy, waiting: Any, user: str, number: int
     dovecot.deliver(user, reply(number, f"{number:06x}"), ROBIN)
     thread.join(20)
     assert ended, f"mail {number} did not arrive"
-    took: float = ended[0] - through.moment.value
-    return took
+    return through.moment.value, ended[0]
+
+
+def breakdown(path: Path, ways: Sequence[tuple[float, float]]) -> None:
+    """Print how long each stretch of the way took, in the median of all mails."""
+    marks = [line.split(" ", 1) for line in path.read_text(encoding="utf-8").splitlines()]
+    noted = [(float(moment), station) for moment, station in marks]
+    stretches: dict[str, list[float]] = {}
+    for begin, end in ways:
+        before = begin
+        for station in STATIONS:
+            moments = (moment for moment, name in noted if name == station and before <= moment <= end)
+            moment = next(moments, None)
+            if moment is not None:
+                stretches.setdefault(station, []).append(moment - before)
+                before = moment
+        stretches.setdefault("session has it", []).append(end - before)
+    for station, lengths in stretches.items():
+        say(f"    until {station:<32} {median(lengths) * 1000:6.2f} ms   of {len(lengths)}")
 
 
 if __name__ == "__main__":

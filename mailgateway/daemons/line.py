@@ -78,7 +78,6 @@ class ImapLine:
 
         A server that told of nothing is asked: some push nothing in IDLE, or show a mail in no other way.
         """
-        await self.connection.done()
         if self._looked and not self._selected.unscanned:
             await self.connection.noop()
         self._looked = True
@@ -90,8 +89,9 @@ class ImapLine:
                 return
 
     async def rest(self) -> None:
-        """Enter IDLE."""
+        """Enter IDLE; anew, where nothing has ended it."""
         try:
+            await self.connection.done()
             await self.connection.idle()
         except CommandRefused:
             self._idle_refused += 1

@@ -3,7 +3,7 @@
 It moves bytes and decides nothing: when to look for mail, what to do with it and when to try again is a
 daemon's business.  Every coroutine has its own deadline, which ends in ``abortConnection``; cancelling one
 ends the connection too, since its answer is still on the way.  One command runs at a time, a second one is
-a ``Misuse``; only ``done`` may be called while ``idle`` waits.
+a ``Misuse``; but in IDLE mail may be fetched, searched and flagged, which ends IDLE in the same segment.
 
 Failures are types of ``mailgateway.errors``: an answer NO or BAD leaves the connection in order, everything
 else ends it, and each later call raises the first cause again.  Credentials travel over TLS only, or over
@@ -21,6 +21,7 @@ from twisted.internet.protocol import Factory
 from mailgateway.errors import PeerError, ProtocolViolation
 from mailgateway.protocols.dial import Peer, dial
 from mailgateway.protocols.imap_channel import (
+    DONE_SECONDS,
     Alert,
     ConnectionEvent,
     Disconnected,
@@ -66,7 +67,6 @@ FETCH_SILENCE_SECONDS = 60.0
 FETCH_SECONDS = 600.0
 """How long a FETCH may last in all, pauses included."""
 APPEND_SECONDS = 600.0
-DONE_SECONDS = 15.0
 LOGOUT_SECONDS = 5.0
 
 MAX_LISTED = 10_000
@@ -261,7 +261,8 @@ class ImapConnection(ImapOpening):
     async def idle(self) -> None:
         """Enter IDLE; returns when the server is in it, or when ``done`` was called meanwhile.
 
-        News comes as ``on_event``.  IDLE lasts until ``done``; if the server ends it, ``IdleEnded`` tells.
+        News comes as ``on_event``.  IDLE lasts until ``done`` or the next command; if the server ends it,
+        ``IdleEnded`` tells.
         ``CommandRefused`` if the server refuses to idle.
         """
         status = await self._until_end(self._start(imap_command.IDLE), COMMAND_SECONDS)

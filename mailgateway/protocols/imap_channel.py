@@ -3,8 +3,9 @@
 ``ImapChannel`` joins a dialogue of ``wire`` with a transport and a clock.  It knows when a command has
 waited too long, who gets what the server says meanwhile, and why a connection ended: the *first* thing that
 went wrong (a BYE, a breach, a silence) is what every waiter and the ``Disconnected`` event get, and not the
-bare loss that follows from it.  Every deadline ends in ``abortConnection``, since a TLS peer that hangs
-never lets ``loseConnection`` finish.  What the commands mean stands in ``mailgateway.protocols.imap``.
+bare loss that follows from it.  A command that is started in IDLE ends it and is sent along with DONE; both
+are waited for, each with its own deadline.  Every deadline ends in ``abortConnection``, since a TLS peer that
+hangs never lets ``loseConnection`` finish.  What the commands mean stands in ``mailgateway.protocols.imap``.
 """
 
 import re
@@ -42,6 +43,9 @@ from mailgateway.wire.sasl import Mechanism
 
 AFTER_BYE = 5.0
 """Seconds that a server gets to close the connection after it said BYE."""
+
+DONE_SECONDS = 15.0
+"""How long the end of IDLE may take."""
 
 _CODED = re.compile(rb"[A-Za-z0-9+/=_-]{24,}")
 
@@ -115,6 +119,8 @@ class ImapChannel(Protocol):
         self._reactor = reactor
         self._dialogue = Dialogue(max_literal=max_literal)
         self._wait: _Wait | None = None
+        self._behind: _Wait | None = None
+        """The command that follows on IDLE."""
         self._greeting: Status | None = None
         self._cause: PeerError | None = None
         self._leaving: IDelayedCall | None = None
@@ -218,18 +224,25 @@ class ImapChannel(Protocol):
         silence: float | None = None,
     ) -> _Wait:
         """Put a command on the wire; the first cause if the connection is gone."""
-        self._raise_if_lost()
+        idle = self._wait if self._dialogue.resting else None
+        self._raise_if_lost(idle)
         if isinstance(command, Command):
             what, data = command.verb.decode("ascii"), self._dialogue.command(command)
         else:
             what, data = "AUTHENTICATE", self._dialogue.authenticate(command)
-        self._wait = wait = _Wait(what, take=take, silence=silence)
+        wait = _Wait(what, take=take, silence=silence)
+        if idle is None:
+            self._wait = wait
+        else:
+            self._behind = wait
+            idle.disarm()
+            idle.deadline = self._reactor.callLater(DONE_SECONDS, self._too_late, idle, DONE_SECONDS)
         self._wire.write(data)
         return wait
 
     def _until_end(self, wait: _Wait, seconds: float) -> "Deferred[Status | None]":
         """Fires when ``wait`` ends; gives the connection up after ``seconds``, or when it is cancelled."""
-        if self._wait is not wait:  # a write may have found the connection broken
+        if wait not in (self._wait, self._behind):  # a write may have found the connection broken
             self._raise_if_lost()
             raise Misuse(f"{wait.what} has ended")
         wait.disarm()
@@ -271,11 +284,14 @@ class ImapChannel(Protocol):
         self._end(Failure(self._cause))
 
     def _end(self, result: Status | Failure | None) -> None:
-        """The wait is over."""
-        wait, self._wait = self._wait, None
+        """The wait is over; that for a command behind IDLE takes its place, unless it cannot end well."""
+        wait, self._wait, self._behind = self._wait, self._behind, None
+        self._listen_for_silence()
         if wait is not None:
             wait.disarm()
             self._wake(wait, result)
+        if self._wait is not None and isinstance(result, Failure):
+            self._end(result)
 
     def _wake(self, wait: _Wait, result: Status | Failure | None) -> None:
         """Hand ``result`` to all who wait."""
@@ -287,7 +303,7 @@ class ImapChannel(Protocol):
         """One event that is no message."""
         match event:
             case Completed(command, status):
-                unasked = command.verb == b"IDLE" and self._wait is not None and not self._wait.waiters
+                unasked = command.verb == b"IDLE" and self._nobody_waits
                 self._end(status)
                 if unasked:
                     self._tell(IdleEnded(words(status)))
@@ -310,6 +326,11 @@ class ImapChannel(Protocol):
                 self._tell(Alert(words(self._scrubbed(event))))
             case _:
                 pass
+
+    @property
+    def _nobody_waits(self) -> bool:
+        """Whether what runs was begun without anybody who waits for its end."""
+        return self._wait is not None and not self._wait.waiters and self._behind is None
 
     def _bye(self, status: Status) -> None:
         """The server leaves; the running command may still get its end, so wait a little."""
@@ -337,11 +358,11 @@ class ImapChannel(Protocol):
             return Unreachable(cause.text + during)  # a TLS connection that broke later, not a refused one
         return cause
 
-    def _raise_if_lost(self) -> None:
-        """The first cause, if the connection is of no use any more."""
+    def _raise_if_lost(self, idle: _Wait | None = None) -> None:
+        """The first cause, if the connection is of no use any more; ``idle`` is what may run."""
         if self._cause is not None:
             raise self._cause
-        if self._wait is not None:
+        if self._wait is not None and self._wait is not idle:
             raise Misuse(f"another command while {self._wait.what} runs")
         if self._dialogue.state is State.LOGOUT:
             raise Unreachable("the connection is logged out", code="CLOSED")

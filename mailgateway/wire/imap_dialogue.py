@@ -1,7 +1,8 @@
 """One connection with an IMAP server, as bytes in and events out (RFC 3501 sections 3 and 7, RFC 2177).
 
 ``receive`` takes what came and gives the events in their order on the wire, at once, whether or not a
-command is running: mailbox news is never held back until a command ends.  One command runs at a time.
+command is running: mailbox news is never held back until a command ends.  One command runs at a time; only
+the one that follows on IDLE may go out together with DONE (RFC 2177, RFC 3501 section 5.5).
 ``command``, ``authenticate`` and ``done`` give the bytes to send now; ``outgoing`` gives what has to follow
 because of what came (a literal, an answer of a mechanism, a DONE that waited for the ``+``), and is to be
 asked after each ``receive``.
@@ -54,6 +55,9 @@ from mailgateway.wire.sasl import Mechanism
 MOST_UNASKED = 4096
 """Octets of a literal that are sent without waiting for the server's ``+`` (LITERAL-, RFC 7888 section 5)."""
 
+BEHIND_IDLE = frozenset({b"UID FETCH", b"UID STORE", b"UID SEARCH", b"NOOP"})
+"""Commands that name messages by UID, or none: what IDLE has told last changes nothing of what they mean."""
+
 
 @define(eq=False)
 class MailboxFacts:
@@ -93,6 +97,8 @@ class Dialogue:
 
     _framer: Framer = field(init=False, repr=False)
     _running: _Running | None = field(default=None, init=False)
+    _behind: _Running | None = field(default=None, init=False)
+    """The command that follows on IDLE; with ``unsent`` while the server has not entered IDLE."""
     _tags: int = field(default=0, init=False)
     _outgoing: bytes = field(default=b"", init=False, repr=False)
     _tls_due: bool = field(default=False, init=False)
@@ -110,6 +116,11 @@ class Dialogue:
     def idling(self) -> bool:
         """Whether the server is in IDLE, DONE sent or not."""
         return self._running is not None and self._running.idling
+
+    @property
+    def resting(self) -> bool:
+        """Whether IDLE runs, entered or not, and no command follows on it yet."""
+        return self._running is not None and self._running.command.verb == b"IDLE" and self._behind is None
 
     @property
     def ending_idle(self) -> bool:
@@ -131,8 +142,9 @@ class Dialogue:
     def command(self, command: Command) -> bytes:
         """Begin a command; the bytes to send now.
 
-        ``Misuse`` while another one runs, before the greeting, after the end, or when its words are not to
-        be sent.
+        In IDLE, DONE goes in front of it.  Before the server has entered IDLE nothing may be sent, so both
+        are then kept for ``outgoing``.  ``Misuse`` while any other command runs, before the greeting, after
+        the end, or when its words are not to be sent; in IDLE also when it needs more than one piece.
         """
         return self._begin(command, None)
 
@@ -195,12 +207,15 @@ class Dialogue:
 
     def _begin(self, command: Command, mechanism: Mechanism | None) -> bytes:
         """Put a command on the wire."""
-        if self._running is not None:
-            raise Misuse(f"{command.verb.decode()} while {self._running.command.verb.decode()} runs")
+        idle = self._running
+        if idle is not None and not self.resting:
+            raise Misuse(f"{command.verb.decode()} while {idle.command.verb.decode()} runs")
         if self.state in {State.GREETING, State.LOGOUT} or self._broken or self._tls_due:
             raise Misuse(f"{command.verb.decode()} on a connection that is {self.state.value}")
         tag = b"A%d" % (self._tags + 1)
         first, *unsent = command.pieces(tag, unasked=self._unasked())
+        if idle is not None:
+            return self._begin_behind(idle, _Running(tag, command, [first, *unsent], mechanism))
         self._tags += 1
         self._running = _Running(tag, command, unsent, mechanism)
         if command.verb in {b"SELECT", b"EXAMINE"}:
@@ -216,6 +231,15 @@ class Dialogue:
         """
         told = self.supports("LITERAL+") or self.supports("LITERAL-")
         return MOST_UNASKED if told else 0
+
+    def _begin_behind(self, idle: _Running, behind: _Running) -> bytes:
+        """Let a command follow on IDLE."""
+        if len(behind.unsent) > 1 or behind.command.verb not in BEHIND_IDLE:
+            raise Misuse(f"{behind.command.verb.decode()} while IDLE runs")
+        self._tags += 1
+        self._behind = behind
+        done = self.done()
+        return done + behind.unsent.pop() if idle.idling else b""
 
     def _take(self, response: Response, events: list[Event]) -> None:
         """Let one response change the dialogue, and pass on what others need to know."""
@@ -289,14 +313,19 @@ class Dialogue:
     def _complete(self, status: Status, events: list[Event]) -> None:
         """The tagged end of the running command."""
         running = self._running
+        if status.tag == b"DONE":
+            return  # the server had ended IDLE by itself, and took our DONE for a command
         if running is None or status.tag is None or status.tag.upper() != running.tag:
             raise ProtocolViolation("the server answered a command that was not sent")
         if status.condition not in {Condition.OK, Condition.NO, Condition.BAD}:
             raise ProtocolViolation("the server ended a command with neither OK nor NO nor BAD")
         if status.code == b"CAPABILITY":
             self._learn(names_of(status.arguments))
-        self._running = None
-        self._outgoing = b""
+        self._running, self._behind = self._behind, None
+        # IDLE that has ended takes no DONE: the command behind it goes alone, if it has not gone yet
+        unsent, self._outgoing = self._outgoing.removeprefix(imap_command.DONE), b""
+        if self._running is not None:
+            self._outgoing = self._running.unsent.pop() if self._running.unsent else unsent
         succeeded = status.condition is Condition.OK
         match running.command.verb:
             case b"STARTTLS" if succeeded:
@@ -338,6 +367,8 @@ class Dialogue:
             events.append(Idling())
             if running.done:
                 self._outgoing += imap_command.DONE
+            if self._behind is not None:
+                self._outgoing += self._behind.unsent.pop()
 
     def _answer(self, running: _Running, mechanism: Mechanism, challenge: bytes) -> bytes:
         """The mechanism's answer to a challenge, or ``*`` to end the exchange."""

@@ -41,6 +41,7 @@ class SmallImap(LineReceiver):
         self.cut_at: int | None = None
         """After so many octets the connection is closed."""
         self._idle = b""
+        self._hangs = False
 
     def connectionMade(self) -> None:
         """Greet."""
@@ -52,8 +53,11 @@ class SmallImap(LineReceiver):
 
     def lineReceived(self, line: bytes) -> None:
         """Answer one command."""
+        if self._hangs:
+            return
         if line == b"DONE":
-            if self.habits.hangs_at != "DONE":
+            self._hangs = self.habits.hangs_at == "DONE"
+            if not self._hangs:
                 self._end(self._idle, b"OK idle is over")
             return
         tag, verb, *_ = line.split(b" ")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from twisted.internet.defer import CancelledError
+from twisted.internet.defer import CancelledError, Deferred
 
 from mailgateway.errors import (
     CommandRefused,
@@ -134,6 +134,195 @@ class IdleTests(ImapCase):
         server.say(b"+ idling", b"TAG OK bye")
         server.silent()
         self.successResultOf(running)
+
+
+class FetchInIdleTests(ImapCase):
+    """A FETCH that is started in IDLE goes out with DONE, in one segment."""
+
+    HEADER = b"* 10 FETCH (UID 10 RFC822.SIZE 9 BODY[HEADER.FIELDS (FROM)] {1}"
+
+    def setUp(self) -> None:
+        self.server = ScriptedServer().selected()
+        self.idle = self.server.start(self.server.connection.idle())
+        self.server.expect(b"IDLE")
+        self.idle_tag = self.server.tag
+        self.mails: list[FetchedHeaders] = []
+
+    def fetch(self) -> "Deferred[Any]":
+        """Ask for what is new."""
+        connection = self.server.connection
+        return self.server.start(
+            connection.fetch_headers(10, None, ["From"], self.mails.append, small_body=5)
+        )
+
+    def fetching(self) -> "Deferred[Any]":
+        """Be told of a mail, and ask for it."""
+        self.server.say(b"+ idling", b"* 10 EXISTS")
+        running = self.fetch()
+        sent = self.server.expect(b"UID FETCH 10:*")
+        self.assertEqual(sent.count(b"DONE\r\n"), 1)
+        self.assertTrue(sent.startswith(b"DONE\r\n"))
+        self.server.tag = sent[6:].partition(b" ")[0]
+        return running
+
+    def say(self, *lines: bytes) -> None:
+        """Speak, with the tag of IDLE for ``OLD``."""
+        self.server.say(*(line.replace(b"OLD", self.idle_tag) for line in lines))
+
+    def answer(self, body: bytes = b" BODY[]<0> {4}\r\nabcd") -> tuple[bytes, ...]:
+        """The mail, and the ends of both commands."""
+        return b"OLD OK over", self.HEADER, b"h" + body + b")", b"TAG OK"
+
+    def test_one_segment(self) -> None:
+        """The text comes along, and both have ended."""
+        running = self.fetching()
+        self.say(*self.answer())
+        self.assertEqual(self.successResultOf(running), ())
+        self.assertEqual([(mail.uid, mail.body) for mail in self.mails], [(10, b"abcd")])
+        self.assertEqual(self.server.events, [CountChanged(10)])
+        self.assertFalse(self.server.connection.busy)
+        self.assertEqual(self.server.clock.getDelayedCalls(), [])
+
+    def test_cut_anywhere(self) -> None:
+        """However the bytes come."""
+        for size in (1, 2, 3, 7, 50):
+            self.setUp()
+            self.server.cut = (
+                lambda data, size=size: [  # type: ignore[misc]  # the default binds the size
+                    data[at : at + size] for at in range(0, len(data), size)
+                ]
+            )
+            running = self.fetching()
+            self.say(*self.answer())
+            self.assertEqual(self.successResultOf(running), ())
+            self.assertEqual([mail.body for mail in self.mails], [b"abcd"])
+
+    def test_not_answered_before_idle_has_ended(self) -> None:
+        """What comes until the tagged end of IDLE is news, and no part of the answer."""
+        running = self.fetching()
+        self.say(b"* 10 FETCH (UID 10 FLAGS (\\Seen))", b"* 11 EXISTS", b"* 3 EXPUNGE")
+        self.assertNoResult(running)
+        self.assertEqual(self.server.events, [CountChanged(10), CountChanged(11), Expunged()])
+        self.say(*self.answer())
+        self.successResultOf(running)
+        self.assertEqual(len(self.mails), 1)
+
+    def test_before_the_plus(self) -> None:
+        """Nothing is sent until the server is in IDLE, then both."""
+        self.server.say(b"* 10 EXISTS")
+        running = self.fetch()
+        self.server.silent()
+        self.server.say(b"+ idling")
+        sent = self.server.expect(b"DONE\r\nA", b"UID FETCH 10:*")
+        self.server.tag = sent[6:].partition(b" ")[0]
+        self.say(*self.answer())
+        self.successResultOf(running)
+        self.successResultOf(self.idle)
+
+    def test_idle_that_is_refused(self) -> None:
+        """There is nothing to end: the FETCH goes alone, and who wanted to rest hears of the refusal."""
+        self.server.say(b"* 10 EXISTS")
+        running = self.fetch()
+        self.server.say(b"TAG NO not now")
+        self.failed(self.idle, CommandRefused)
+        sent = self.server.expect(b"UID FETCH 10:*")
+        self.assertNotIn(b"DONE", sent)
+        self.server.say(self.HEADER, b"h BODY[]<0> {4}\r\nabcd)", b"TAG OK")
+        self.successResultOf(running)
+
+    def test_idle_that_begins_and_ends_in_one_packet(self) -> None:
+        """No DONE for an IDLE that is over, and the FETCH is not lost."""
+        running = self.fetch()
+        self.server.say(b"+ idling", b"TAG OK bye")
+        sent = self.server.expect(b"UID FETCH 10:*")
+        self.assertNotIn(b"DONE", sent)
+        self.server.say(b"TAG OK")
+        self.successResultOf(running)
+
+    def test_idle_that_the_server_ends_meanwhile(self) -> None:
+        """Its OK has crossed our DONE, which it then takes for a command; the FETCH is answered."""
+        running = self.fetching()
+        self.say(b"OLD OK that was long enough", b"DONE BAD what is this", *self.answer()[1:])
+        self.successResultOf(running)
+        self.assertEqual(len(self.mails), 1)
+
+    def test_bye_in_between(self) -> None:
+        """The first cause ends both."""
+        running = self.fetching()
+        self.say(b"OLD OK over", b"* BYE going down")
+        self.server.hang_up()
+        self.failed(running, Unreachable)
+        self.assertEqual(self.mails, [])
+        self.assertEqual(self.server.clock.getDelayedCalls(), [])
+
+    def test_bye_before_the_end_of_idle(self) -> None:
+        """Also when IDLE had not ended."""
+        running = self.fetching()
+        self.say(b"* BYE going down")
+        self.server.hang_up()
+        self.failed(running, Unreachable)
+        self.assertEqual(self.server.clock.getDelayedCalls(), [])
+
+    def test_the_end_of_idle_has_its_own_deadline(self) -> None:
+        """A path that died silently shows within the time that DONE has, however long a FETCH may take."""
+        running = self.fetching()
+        self.server.clock.advance(15)
+        self.failed(running, Unreachable)
+        self.assertTrue(self.server.transport.aborted)
+
+    def test_silence_after_the_end_of_idle(self) -> None:
+        """The clock of the answer starts when IDLE is over."""
+        running = self.fetching()
+        self.say(b"OLD OK over")
+        self.server.clock.advance(59)
+        self.assertNoResult(running)
+        self.server.clock.advance(1)
+        self.failed(running, Unreachable)
+
+    def test_cancelled(self) -> None:
+        """Both answers are on the way, so the connection is closed."""
+        running = self.fetching()
+        running.cancel()
+        self.failureResultOf(running, CancelledError)
+        self.assertTrue(self.server.transport.aborted)
+        self.assertEqual(self.server.clock.getDelayedCalls(), [])
+
+    def test_a_missing_and_a_large_text(self) -> None:
+        """A mail without its text, or with more of it than asked for, comes with its header fields alone."""
+        for body in (b"", b" BODY[]<0> {6}\r\nabcdef", b" BODY[] NIL"):
+            self.setUp()
+            running = self.fetching()
+            self.say(*self.answer(body))
+            self.successResultOf(running)
+            self.assertEqual([(mail.uid, mail.body) for mail in self.mails], [(10, None)])
+
+    def test_no_new_mail(self) -> None:
+        """``n:*`` brings the last mail at least, though it is none of those that were asked for."""
+        running = self.fetching()
+        self.say(b"OLD OK over", self.HEADER.replace(b"UID 10", b"UID 9"), b"h)", b"TAG OK")
+        self.successResultOf(running)
+        self.assertEqual(self.mails, [])
+
+    def test_refused(self) -> None:
+        """NO to the FETCH leaves the connection in order."""
+        running = self.fetching()
+        self.say(b"OLD OK over", b"TAG NO later")
+        self.failed(running, CommandRefused)
+        self.assertTrue(self.server.connection.alive)
+
+    def test_other_commands(self) -> None:
+        """What names messages by UID or none at all may follow so; nothing else, and only one."""
+        connection = self.server.connection
+        self.failureResultOf(self.server.start(connection.select("INBOX")), Misuse)
+        self.failureResultOf(self.server.start(connection.idle()), Misuse)
+        self.server.silent()
+        noop = self.server.start(connection.noop())
+        self.failureResultOf(self.server.start(connection.noop()), Misuse)
+        self.server.say(b"+")
+        sent = self.server.expect(b"DONE\r\n", b" NOOP\r\n")
+        self.server.tag = sent[6:].partition(b" ")[0]
+        self.say(b"OLD OK", b"TAG OK")
+        self.successResultOf(noop)
 
 
 class EndTests(ImapCase):
