@@ -10,6 +10,7 @@ import re
 import signal
 import sqlite3
 import time
+from itertools import cycle
 from os import kill
 from pathlib import Path
 
@@ -25,13 +26,17 @@ OLD_SECONDS = 60.0
 CLEARING_SECONDS = 15.0
 _MONTHS = 120 * 86_400 * 1_000_000
 _NUMBER = re.compile(rb"<letter-(\d+)@")
-PERIODS = {
-    "imap connection cut": 45.0,
-    "smtp answers 4xx": 40.0,
-    "smtp server restarted": 90.0,
-    "mail server restarted": 150.0,
-    "mailbox renumbered": 280.0,
-}
+IMAP_SECONDS = 80.0
+"""Between two troubles of the IMAP connection: one that fails within a minute is tried ever less often."""
+IMAP = (
+    "imap connection cut",
+    "mail server restarted",
+    "imap connection cut",
+    "imap connection cut",
+    "mailbox renumbered",
+)
+"""In this order, again and again."""
+SMTP = {"smtp answers 4xx": 40.0, "smtp server restarted": 90.0}
 """Seconds between two of a kind."""
 
 _AGEING = (
@@ -74,12 +79,16 @@ class Trouble(Worker):
         super().__init__(book, stop, chance_of(seed, "trouble"), "trouble")
         self.gateway, self.dovecot, self.sink = gateway, dovecot, sink
         chance = self.chance
+
+        def spread(steps: int) -> list[float]:
+            return [seconds * (0.08 + 0.84 * (step + 0.3 * chance.random()) / steps) for step in range(steps)]
+
         moments = [
-            (seconds * (0.08 + 0.84 * (step + chance.random()) / steps), kind)
-            for kind, period in PERIODS.items()
-            for steps in (max(1, round(seconds / period)),)
-            for step in range(steps)
+            (moment, kind)
+            for kind, period in SMTP.items()
+            for moment in spread(max(1, round(seconds / period)))
         ]
+        moments += zip(spread(max(3, round(seconds / IMAP_SECONDS))), cycle(IMAP), strict=False)
         # in the first half only, so that the second half's curves are of one life of the service
         moments += [(seconds * (0.1 + 0.35 * chance.random()), "service killed") for _ in range(kills)]
         self.moments = sorted(moments)
