@@ -13,13 +13,14 @@ from mailgateway.domain.judge import Judged, judge
 from mailgateway.flows import deliver, folders
 from mailgateway.flows.deliver import Claimant, Target
 from mailgateway.flows.folders import Continue, FirstLook, Renumbered
+from mailgateway.flows.notify_person import Writer
 from mailgateway.flows.receive import Examined, Received, Window, receive
 from mailgateway.flows.sort import FilingRules
 from mailgateway.flows.submit import Submitted
 from mailgateway.ids import InstanceId, SessionId
 from mailgateway.mail.own import Own
 from mailgateway.store.tables import metadata
-from tests.flows.outbound import ACCOUNT, I1, IDENTITY, PERSON, S1, OutboundTestCase
+from tests.flows.outbound import ACCOUNT, I1, IDENTITY, PERSON, S1, SENDER, OutboundTestCase
 
 AGENT = "agent@example.org"
 INBOX = "INBOX"
@@ -85,6 +86,8 @@ class InboundTestCase(OutboundTestCase):
         self.sent = self.submit()
         self.folder = Folder()
         self.own = OWN
+        self.writer: Writer | None = Writer(IDENTITY, SENDER, self.gateway.mint)
+        self.may_command = {PERSON}
         self.fence: int | None = None
         self.gateway.kinds()
 
@@ -134,7 +137,9 @@ class InboundTestCase(OutboundTestCase):
         return receive(
             self.gateway.database,
             self.gateway.bell,
-            FilingRules(IDENTITY, self.own, token_key, header_threading),
+            FilingRules(
+                IDENTITY, self.own, token_key, header_threading, self.writer, frozenset(self.may_command)
+            ),
             window,
             mails,
         )
