@@ -31,9 +31,9 @@ IMAP_SECONDS = 80.0
 IMAP = (
     "imap connection cut",
     "mail server restarted",
-    "imap connection cut",
-    "imap connection cut",
     "mailbox renumbered",
+    "imap connection cut",
+    "imap connection cut",
 )
 """In this order, again and again."""
 SMTP = {"smtp answers 4xx": 40.0, "smtp server restarted": 90.0}
