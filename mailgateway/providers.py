@@ -63,6 +63,8 @@ class Provider:
     """Whether a mail may get another Message-ID on its way."""
     results: Results = field(default=Results.ABOVE, converter=Results)
     authserv_ids: tuple[str, ...] = ()
+    refused_seconds: float = 0.0
+    """How long a refused login rests before its one further try, where ten minutes are not enough."""
     refusals: str = ""
     """What a refused password may mean as well, for people."""
     source: str = ""

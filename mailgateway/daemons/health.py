@@ -49,6 +49,7 @@ class DoorHealth:
             next_attempt_at=None,
             refusals=0,
             proven=False,
+            doubts=0,
             credential_digest="",
             last_error="",
         )
@@ -69,6 +70,7 @@ class DoorHealth:
             health.refusals,
             health.proven,
             health.next_attempt_at if refused else None,
+            health.doubts,
         )
 
     @property
@@ -103,6 +105,7 @@ class DoorHealth:
                 self._health,
                 refusals=record.refusals,
                 proven=record.proven,
+                doubts=record.doubts,
                 credential_digest=record.credential_digest,
                 next_attempt_at=record.wait_until if refused else None,
                 failure=FailureClass.CREDENTIAL if refused else "",

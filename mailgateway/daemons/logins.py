@@ -21,8 +21,9 @@ from twisted.logger import Logger
 from mailgateway.daemons.health import DoorHealth, utc_now
 from mailgateway.daemons.watching import Held
 from mailgateway.domain.reconnect import LoginRecord, MayTry, TryLater, WaitForOperator, may_log_in
-from mailgateway.errors import ConfigError, LoginRefused, TokenUnavailable
+from mailgateway.errors import ConfigError, LoginRefused, LoginUnavailable, TokenUnavailable
 from mailgateway.protocols.process import run_command
+from mailgateway.providers import Provider, of_imap, of_smtp
 from mailgateway.secrets import Credential as NamedCredential
 from mailgateway.secrets import PasswordCommand, PasswordEnv, PasswordFile, TokenCommand, read_password
 from mailgateway.settings import Account, ServerSettings
@@ -73,7 +74,8 @@ class Logins:
 
         Until a credential has logged in at a door, logins of the account are made one at a time, so that
         several folders and connections cannot spend a wrong password together more often than one alone.
-        Raises ``Held`` when the server refuses it, or when it must not be tried any more.
+        Raises ``Held`` when the server refuses it, or when it must not be tried any more, and
+        ``LoginUnavailable`` when it is not clear that the credential is wrong.
         """
         if self._health(door).login.about(self._digest(door, credential)).proven:
             return await self._attempt(door, credential, attempt)
@@ -113,19 +115,28 @@ class Logins:
         if known.succeeded() != health.login:
             await health.remember_login(known.succeeded())
 
-    async def _refused(self, door: Door, credential: Credential, error: LoginRefused) -> Held:
+    async def _refused(
+        self, door: Door, credential: Credential, error: LoginRefused
+    ) -> Held | LoginUnavailable:
         """The server refused; returns what the caller raises once this is committed."""
         health, digest = self._health(door), self._digest(door, credential)
-        record = health.login.about(digest).refused(self.now())
+        doubted = health.login.about(digest).doubted() if not error.code else None
+        if doubted is not None:
+            record, wait = doubted
+            await health.remember_login(record)
+            return LoginUnavailable(error.text, retry_after=wait)
+        provider = self._provider(door)
+        record = health.login.about(digest).refused(self.now(), provider.refused_seconds)
         if isinstance(credential, BearerToken) and record.refusals == 1:
             record = evolve(record, wait_until=self.now() + ANOTHER_TOKEN)
         await health.remember_login(record)
         _log.warn(
             "{door} of account {account}: the login was refused ({text}). "
-            "It is tried twice at most; run `mailgateway status` for what to do.",
+            "It is tried twice at most; run `mailgateway status` for what to do.{hint}",
             door=door.upper(),
             account=self.account.tag,
             text=error.text,
+            hint=f" At {provider.name}: {provider.refusals}." if provider.refusals else "",
         )
         here, there = self._records(door, digest)
         match may_log_in(here, there, self.now()):
@@ -139,6 +150,10 @@ class Logins:
 
     def _server(self, door: Door) -> ServerSettings:
         return self.account.imap if door is Door.IMAP else self.account.smtp
+
+    def _provider(self, door: Door) -> Provider:
+        host = self._server(door).host
+        return of_imap(host) if door is Door.IMAP else of_smtp(host)
 
     def _records(self, door: Door, digest: str) -> tuple[LoginRecord, LoginRecord]:
         """This door's record of this credential, and the other door's record of its own."""

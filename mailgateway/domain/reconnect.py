@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from mailgateway.errors import (
     ENDED,
@@ -75,6 +75,9 @@ ENDED_SECONDS = 30.0
 PROVEN_SECONDS = 60.0
 """Failures are forgotten only when login, SELECT and a whole scan are done and so many seconds passed."""
 
+DOUBT_SECONDS = (300.0, 900.0, 2_700.0)
+"""How long to wait after a proven credential was refused without a reason, the first time and so on."""
+
 MOST_REFUSALS = 2
 """How often one credential may be refused before it is never tried again by itself."""
 
@@ -129,15 +132,27 @@ class LoginRecord:
     proven: bool = False
     """Whether this very credential has logged in at this door."""
     wait_until: datetime | None = None
+    doubts: int = 0
+    """How often a proven credential was refused without a reason since it logged in last."""
 
     def about(self, digest: str) -> "LoginRecord":
         """This record if it speaks of that credential, else a clean one: a changed password starts anew."""
         return self if self.credential_digest == digest else LoginRecord(digest)
 
-    def refused(self, now: datetime) -> "LoginRecord":
-        """The record after one more refusal."""
-        longest = timedelta(seconds=_DELAYS[FailureClass.CREDENTIAL].first)
+    def refused(self, now: datetime, wait: float = 0.0) -> "LoginRecord":
+        """The record after one more refusal; the next try has to wait ten minutes, or longer (seconds)."""
+        longest = timedelta(seconds=max(_DELAYS[FailureClass.CREDENTIAL].first, wait))
         return LoginRecord(self.credential_digest, self.refusals + 1, self.proven, now + longest)
+
+    def doubted(self) -> tuple["LoginRecord", float] | None:
+        """The record after a refusal without a reason, and the seconds before the next try.
+
+        A credential that has logged in here is given the benefit of the doubt three times: some servers say
+        no more when their own ground shakes.  ``None``: it counts as refused.
+        """
+        if not self.proven or self.refusals or self.doubts >= len(DOUBT_SECONDS):
+            return None
+        return evolve(self, doubts=self.doubts + 1), DOUBT_SECONDS[self.doubts]
 
     def succeeded(self) -> "LoginRecord":
         """The record after a login."""

@@ -18,7 +18,8 @@ class AccountHealth:
     """The state of one account.  ``next_attempt_at`` is ``None`` when nothing is waited for, or the operator.
 
     ``credential_digest`` is a keyed digest, by which a changed credential is told; ``refusals`` counts how
-    often this credential was refused, ``proven`` says whether it has ever logged in.
+    often this credential was refused, ``proven`` says whether it has ever logged in, ``doubts`` how often it
+    was refused without a reason since.
     """
 
     account: AccountName
@@ -31,6 +32,7 @@ class AccountHealth:
     credential_digest: str = ""
     last_error: str = ""
     proven: bool = False
+    doubts: int = 0
 
 
 def load(tx: Tx, account: AccountName) -> AccountHealth | None:

@@ -121,6 +121,7 @@ account_health = Table(  # survives a restart, so that a service manager cannot 
     Column("next_attempt_at", Instant),  # null: not waiting, or waiting for the operator
     Column("refusals", Integer, nullable=False, server_default=text("0")),  # of this credential
     Column("proven", Boolean, nullable=False, server_default=text("false")),  # it has logged in here
+    Column("doubts", Integer, nullable=False, server_default=text("0")),  # refusals without a reason since
     Column("credential_digest", String(64), nullable=False, server_default=""),  # keyed; tells a changed one
     Column("last_error", Text, nullable=False, server_default=""),
 )
@@ -184,6 +185,22 @@ fate = Table(  # what became of mail that concerns us; bounded to 1,000 rows
     Column("envelope_id", String(32)),
     Column("reason", Text, nullable=False, server_default=""),  # why it went no further, in our words
     Column("reply_id", String(32), nullable=False, server_default=""),  # outbox: what the person was told
+)
+
+held = Table(  # mail whose evidence may come yet; its bytes stay on the server, and the cursor is past it
+    "held",
+    metadata,
+    Column("account", String(255), primary_key=True),
+    Column("folder", String(255), primary_key=True),
+    Column("uid_validity", BigInteger, primary_key=True),
+    Column("uid", BigInteger, primary_key=True),
+    Column("raw_sha256", String(64), nullable=False),
+    Column("received_at", Instant, nullable=False),
+    Column("awaits", String(16), nullable=False),  # key | sent-copy
+    Column("until", Instant, nullable=False),  # it is judged then, without the evidence if need be
+    Column("next_at", Instant, nullable=False),
+    Column("tries", Integer, nullable=False, server_default=text("0")),
+    Column("fate_id", BigInteger),  # the fate that says so, which the last one replaces
 )
 
 told = Table(  # what a person was told lately about a mail that could not be used: once a day for each reason

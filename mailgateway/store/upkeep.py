@@ -22,6 +22,7 @@ from mailgateway.store.tables import (
     outbox,
     question,
     recipient,
+    sent_copy,
     thread,
 )
 
@@ -44,6 +45,7 @@ def reservations(tx: Tx, before: datetime) -> tuple[QuestionId, ...]:
 
 def prune_sent_bytes(tx: Tx, before: datetime) -> int:
     """Forget the bytes of mails that came to rest before a time; how many."""
+    _forget_copies(tx, before)
     return tx.execute(
         update(outbox)
         .where(outbox.c.state.in_(_AT_REST), outbox.c.settled_at < before, outbox.c.raw != b"")
@@ -55,7 +57,14 @@ def prune_outbox(tx: Tx, before: datetime) -> int:
     """Forget mails that came to rest before a time, with their recipients; how many."""
     old = (outbox.c.state.in_(_AT_REST), outbox.c.settled_at < before)
     tx.execute(delete(recipient).where(recipient.c.outbox_id.in_(select(outbox.c.id).where(*old))))
+    _forget_copies(tx, before)
     return tx.execute(delete(outbox).where(*old)).rowcount
+
+
+def _forget_copies(tx: Tx, before: datetime) -> None:
+    """No copy can be made of what is forgotten."""
+    old = select(outbox.c.id).where(outbox.c.state.in_(_AT_REST), outbox.c.settled_at < before)
+    tx.execute(delete(sent_copy).where(sent_copy.c.outbox_id.in_(old)))
 
 
 def prune_questions(tx: Tx, before: datetime) -> int:

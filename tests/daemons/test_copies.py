@@ -1,14 +1,19 @@
 """Copies of what was sent: only where they are needed, once, and never at the cost of a mail."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
+from attrs import define, field
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.daemons.copies import Copies, keeps_copies
 from mailgateway.daemons.sender import Sender
 from mailgateway.domain.outbox import OutboxState
 from mailgateway.errors import CommandRefused, Unreachable
+from mailgateway.flows.ports import SentCopy
 from mailgateway.ids import MessageId
+from mailgateway.store import upkeep
 from tests.daemons.sending import SenderTestCase
 from tests.daemons.world import IMAP_PORT, PASSWORD, SMTP_PORT, Run, account, server
 from tests.fakes.sent import FakeSentFolder
@@ -36,10 +41,24 @@ class WhereTests(SynchronousTestCase):
             self.assertEqual(keeps_copies(account(**doors)), keeps, (imap, smtp))
 
 
+@define(eq=False)
+class NotingFolder(FakeSentFolder):
+    """Notes what is so whenever somebody looks."""
+
+    what: Callable[[], int] = field(kw_only=True)
+    noted: list[int] = field(factory=list)
+
+    async def find(self, message_id: MessageId, limit: int = 65_536) -> SentCopy | None:
+        """Look."""
+        self.noted.append(self.what())
+        return await super().find(message_id, limit)
+
+
 class CopyTestCase(SenderTestCase):
     """An account whose Sent folder is in memory."""
 
     keeps = True
+    folder: FakeSentFolder
 
     def setUp(self) -> None:
         self.folder = FakeSentFolder()
@@ -131,6 +150,15 @@ class KeepTests(CopyTestCase):
             self.later(3_600)
             self.assertEqual(len(self.folder.asked), 1, code)
 
+    def test_what_is_forgotten_is_not_copied(self) -> None:
+        """A mail whose bytes are gone leaves no copy behind, and can be forgotten itself."""
+        for prune in (upkeep.prune_sent_bytes, upkeep.prune_outbox):
+            self.setUp()
+            self.submit()
+            self.assertEqual(self.gateway.rows(lambda tx, do=prune: do(tx, tx.now + timedelta(days=1))), 1)
+            self.later(3_600)
+            self.assertEqual(self.folder.asked, [])
+
     def copies_taken(self) -> int:
         """How many mails the server has taken."""
         return len(self.script.taken)
@@ -187,17 +215,10 @@ class DoubtTests(CopyTestCase):
     def test_other_mails_do_not_wait_for_a_look(self) -> None:
         """What is clearly to be sent goes first."""
         self.lost()
-        looked_when: list[int] = []
-        find = self.folder.find
-
-        async def finding(message_id: MessageId, limit: int = 65_536) -> Any:
-            looked_when.append(len(self.script.taken))
-            return await find(message_id, limit)
-
-        self.folder.find = finding  # type: ignore[method-assign]  # the fake tells when
+        self.folder = folder = NotingFolder(what=lambda: len(self.script.taken))
         self.end(self.senders[-1])
         self.gateway.database.advance(seconds=700)
         self.network.advance(700)
         self.submit()
         self.begin()
-        self.assertEqual(looked_when, [2])
+        self.assertEqual(folder.noted, [2])

@@ -3,14 +3,22 @@
 The rows are those of the list in ``tests.protocols.test_smtp_rows``.
 """
 
+from datetime import UTC, datetime
 from itertools import chain, repeat
 
+from mailgateway.domain.judge import judge
 from mailgateway.domain.outbox import OutboxState
+from mailgateway.flows import deliver
+from mailgateway.flows.receive import Examined, Window, receive
+from mailgateway.flows.sort import FilingRules
 from tests.daemons.sending import SenderTestCase
 from tests.daemons.world import SMTP_PORT
 from tests.fakes.smtp_script import DROP, HANG, Script, SmtpServer
+from tests.flows.inbound import KEY, OWN, letter
+from tests.flows.outbound import ACCOUNT, IDENTITY, S1
 
 DAY = 24 * 3_600
+AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 WRONG = "535 5.7.8 authentication failed"
 UNAVAILABLE = "454 4.7.0 Temporary authentication failure"
 CROWDED = "421 4.7.0 Too many connections"
@@ -141,6 +149,21 @@ class MailTests(SenderTestCase):
         self.assertEqual({self.state(each) for each in sent}, {OutboxState.SENT})
         self.assertEqual(len({taken.message for taken in self.script.taken}), 5)
         self.assertEqual(self.copies(), 5)
+
+    def test_the_server_gives_another_message_id(self) -> None:
+        """Row 62: an answer that names only that one finds its session."""
+        other = "<AM0PR01@AM0PR01MB.eurprd01.prod.outlook.com>"
+        self.script.answer("END", f"250 2.0.0 OK {other} [Hostname=AM0PR01MB.prod.outlook.com]")
+        sent = self.submit(session=S1)
+        for replies_to, words in ((other, "by theirs"), (sent.message_id, "by ours")):
+            raw = letter(words, subject="another subject", replies_to=replies_to)
+            window = Window(ACCOUNT, "INBOX", 7, 9, None)
+            uid = 8 if replies_to == other else 9
+            examined = Examined(uid, AT, len(raw), words, judge(raw, OWN))
+            database, bell = self.gateway.database, self.gateway.bell
+            self.now(receive(database, bell, FilingRules(IDENTITY, OWN, KEY), window, [examined]))
+        pending = self.now(deliver.pending(self.gateway.database, IDENTITY, session=S1, kind=None))
+        self.assertEqual([each.body.strip() for each in pending], ["by theirs", "by ours"])
 
 
 class LoginTests(SenderTestCase):

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from twisted.internet.defer import Deferred
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from mailgateway.daemons.health import DoorHealth
@@ -12,7 +13,13 @@ from mailgateway.daemons.tasks import Tasks, to_the_end
 from mailgateway.daemons.watching import Condition, Held
 from mailgateway.domain.account import AccountState
 from mailgateway.domain.reconnect import FailureClass
-from mailgateway.errors import LoginRefused, StoreUnavailable, TokenUnavailable, Unreachable
+from mailgateway.errors import (
+    LoginRefused,
+    LoginUnavailable,
+    StoreUnavailable,
+    TokenUnavailable,
+    Unreachable,
+)
 from mailgateway.flows import health as rows
 from mailgateway.flows.health import AccountHealth
 from mailgateway.ids import AccountName
@@ -177,6 +184,76 @@ class RefusalTests(LoginsTestCase):
         self.assertEqual(self.attempt(Door.IMAP, let_in), "a connection")
         first.cancel()
         self.failureResultOf(first)
+
+
+class DoubtTests(LoginsTestCase):
+    """Refusals without a reason, of a credential that has logged in before (row 48)."""
+
+    def doubt(self) -> Any:
+        """The server says no and no more."""
+
+        async def refuse_barely() -> str:
+            raise LoginRefused("NO LOGIN failed")
+
+        return self.attempt(Door.IMAP, refuse_barely)
+
+    def test_three_times_it_is_the_server(self) -> None:
+        """After 5, 15 and 45 minutes, over restarts; then it is the credential."""
+        self.attempt(Door.IMAP, let_in)
+        for seconds in (300, 900, 2_700):
+            error = self.doubt()
+            self.assertIsInstance(error, LoginUnavailable)
+            self.assertEqual((error.retry_after, self.run_.imap.login.refusals), (seconds, 0))
+            self.restart()
+        self.assertIsInstance(self.doubt(), Held)
+        self.database.advance(minutes=11)
+        self.restart()
+        last = self.doubt()
+        self.assertIsInstance(last, Held)
+        self.assertIsNone(last.until)
+
+    def test_a_login_ends_the_doubt(self) -> None:
+        """The next three are three again."""
+        self.attempt(Door.IMAP, let_in)
+        for _ in range(5):
+            self.assertEqual(self.doubt().retry_after, 300)
+            self.restart()
+            self.attempt(Door.IMAP, let_in)
+
+    def test_a_credential_that_never_logged_in_has_no_benefit(self) -> None:
+        """It is wrong until it has shown that it is not."""
+        self.assertIsInstance(self.doubt(), Held)
+
+    def test_a_reason_is_a_reason(self) -> None:
+        """Also for a credential that has logged in."""
+        self.attempt(Door.IMAP, let_in)
+        self.held(Door.IMAP)
+
+
+class ProviderTests(LoginsTestCase):
+    """What is known of a provider."""
+
+    def test_a_refusal_that_comes_and_goes_rests_longer(self) -> None:
+        """Row 61: a quarter of an hour where it is known for that."""
+        host = "smtp.qq.com"
+        self.restart(account=account(smtp=server(SMTP_PORT, "IMAP_PASSWORD", host=host)))
+        held = self.held(Door.SMTP)
+        assert held.until is not None
+        wait = (held.until - self.run_.now()).total_seconds()
+        self.assertTrue(890 < wait <= 900, wait)
+
+    def test_people_are_told_what_it_may_mean_there(self) -> None:
+        """Row 46: a wrong password is not the only reason."""
+        told: list[str] = []
+
+        def hear(event: LogEvent) -> None:
+            told.append(formatEvent(event))
+
+        globalLogPublisher.addObserver(hear)
+        self.addCleanup(globalLogPublisher.removeObserver, hear)
+        self.restart(account=account(imap=server(IMAP_PORT, "IMAP_PASSWORD", host="imap.yandex.com")))
+        self.held(Door.IMAP)
+        self.assertTrue(any("IMAP is switched off, or an app password is needed" in line for line in told))
 
 
 class SourceTests(LoginsTestCase):

@@ -20,6 +20,7 @@ from mailgateway.wire.smtp_outcome import (
     Rejected,
     TryLater,
     Unclear,
+    given_id,
     outcome,
     refusal,
 )
@@ -56,6 +57,23 @@ class OutcomeTests(SynchronousTestCase):
     def test_the_reply_is_kept(self) -> None:
         """Code and text are what the operator reads."""
         self.assertEqual(outcome(Phase.END, Reply(250, "2.0.0 Q1")), Accepted(250, "2.0.0 Q1"))
+
+    def test_the_id_that_the_server_gave(self) -> None:
+        """In brackets, or at Amazon SES by its region; a queue id is none."""
+        ses = "email-smtp.eu-west-1.amazonaws.com"
+        queued = "0102018f2f6c1234-5b1c2f3a-1111-2222-3333-444455556666-000000"
+        for text, host, given in (
+            ("2.0.0 OK <AM0PR01@AM0PR01MB.eurprd01.prod.outlook.com> [Hostname=AM0]", "smtp.office365.com",
+             "<AM0PR01@AM0PR01MB.eurprd01.prod.outlook.com>"),
+            (f"Ok {queued}", ses, f"<{queued}@eu-west-1.amazonses.com>"),
+            (f"Ok {queued}", "email-smtp.us-east-1.amazonaws.com", f"<{queued}@email.amazonses.com>"),
+            (f"Ok {queued}", "smtp.example.org", ""),
+            ("2.0.0 Ok: queued as 4F1A2B", ses, ""),
+            ("2.0.0 Ok: queued as 4F1A2B", "smtp.example.org", ""),
+            ("ok <not an id> <@> <a@> <>", "smtp.example.org", ""),
+            ("ok <" + "a" * 300 + "@b>", "smtp.example.org", ""),
+        ):  # fmt: skip
+            self.assertEqual(given_id(text, host), given, text)
 
 
 class RefusalTests(SynchronousTestCase):

@@ -41,6 +41,24 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("outbox_id"),
     )
     op.create_index(op.f("ix_sent_copy_due_at"), "sent_copy", ["due_at"], unique=False)
+    op.create_table(
+        "held",
+        sa.Column("account", sa.String(length=255), nullable=False),
+        sa.Column("folder", sa.String(length=255), nullable=False),
+        sa.Column("uid_validity", sa.BigInteger(), nullable=False),
+        sa.Column("uid", sa.BigInteger(), nullable=False),
+        sa.Column("raw_sha256", sa.String(length=64), nullable=False),
+        sa.Column("received_at", sa.BigInteger(), nullable=False),
+        sa.Column("awaits", sa.String(length=16), nullable=False),
+        sa.Column("until", sa.BigInteger(), nullable=False),
+        sa.Column("next_at", sa.BigInteger(), nullable=False),
+        sa.Column("tries", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("fate_id", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("account", "folder", "uid_validity", "uid"),
+    )
+    op.add_column(
+        "account_health", sa.Column("doubts", sa.Integer(), server_default=sa.text("0"), nullable=False)
+    )
     op.add_column("fate", sa.Column("reason", sa.Text(), server_default="", nullable=False))
     op.add_column("fate", sa.Column("reply_id", sa.String(length=32), server_default="", nullable=False))
     _add_before_bytes(
