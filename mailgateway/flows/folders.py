@@ -18,7 +18,7 @@ from attrs import frozen
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.leases import check_folder
 from mailgateway.ids import AccountName
-from mailgateway.store import cursors, envelopes, flagging, sources
+from mailgateway.store import cursors, envelopes, flagging, held, sources
 from mailgateway.store.cursors import Cursor
 from mailgateway.store.database import Database, Tx
 
@@ -136,6 +136,7 @@ async def finish_renumbering(
         numbering = space(cursor, uid_validity)
         dropped = envelopes.drop_other(tx, account, folder, numbering)
         flagging.drop_other(tx, account, folder, numbering)
+        held.drop_other(tx, account, folder, numbering)
         advance(tx, account, folder, cursor, Cursor(numbering, through))
         return dropped
 
@@ -165,3 +166,4 @@ def _renumber(tx: Tx, account: AccountName, folder: str, old: int, new: int) -> 
     envelopes.renumber(tx, account, folder, old, new)
     sources.renumber(tx, account, folder, old, new)
     flagging.renumber(tx, account, folder, old, new)
+    held.renumber(tx, account, folder, old, new)

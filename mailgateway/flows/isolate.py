@@ -61,4 +61,5 @@ def _together(received: Sequence[Received]) -> Received:
         sum(each.routed for each in received),
         dict(refused),
         tuple(envelope for each in received for envelope in each.envelopes),
+        sum(each.held for each in received),
     )

@@ -12,12 +12,14 @@ from attrs import field, frozen
 
 from mailgateway.domain.account import AccountState
 from mailgateway.ids import AccountName, MessageId
+from mailgateway.mail.dkim_key import KeyAnswer
 from mailgateway.store.database import Database
 
 __all__ = [
     "AccountStatus",
     "Database",
     "FetchedMail",
+    "KeyLookup",
     "Mailbox",
     "ProcessControl",
     "Reloaded",
@@ -88,6 +90,13 @@ class Mailbox(Protocol):
 
     async def add_seen(self, uids: Iterable[int]) -> None:
         r"""Set ``\Seen`` on these mails; those that vanished are passed over."""
+
+
+class KeyLookup(Protocol):
+    """Who asks DNS for the keys that domains sign their mail with."""
+
+    async def find(self, names: Sequence[str]) -> Mapping[str, KeyAnswer]:
+        """The answer for each name, within seconds; that DNS does not tell is an answer too.  Never raises."""
 
 
 @frozen

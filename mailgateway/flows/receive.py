@@ -17,12 +17,13 @@ from attrs import Factory, define, evolve, field, frozen
 
 from mailgateway.domain.choice import parse_choice
 from mailgateway.domain.envelope import Envelope, Source
-from mailgateway.domain.judge import Judged
+from mailgateway.domain.judge import Judged, Waits
 from mailgateway.domain.question import Answered
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.commands import obey
 from mailgateway.flows.fates import COMMAND, DELIVERED, RECEIVED, reason_of, step_of
 from mailgateway.flows.folders import advance, renumbering, space
+from mailgateway.flows.held import HELD, hold, row_of
 from mailgateway.flows.leases import check_folder
 from mailgateway.flows.notify_person import tell_trouble
 from mailgateway.flows.resolve import resolve
@@ -43,6 +44,7 @@ from mailgateway.store import (
     envelopes,
     fates,
     flagging,
+    held,
     journal,
     outbox,
     questions,
@@ -69,6 +71,8 @@ class Examined:
     size: int
     raw_sha256: str
     judged: Judged = field(repr=False)
+    held: bool = False
+    """It was held until now."""
 
 
 @frozen
@@ -93,6 +97,8 @@ class Received:
     routed: int = 0
     refused: Mapping[str, int] = Factory(dict)
     envelopes: tuple[EnvelopeId, ...] = ()
+    held: int = 0
+    """Mails that are to be tried again."""
 
 
 async def receive(
@@ -136,6 +142,7 @@ class _Filing:
     filed: list[EnvelopeId] = field(factory=list)
     routed: int = 0
     refused: Counter[str] = field(factory=Counter)
+    held: int = 0
     answered: dict[RouteId, SessionId] = field(factory=dict)
     """The routes by which replies have come, and their sessions."""
     events: list[Event] = field(factory=list)
@@ -174,6 +181,8 @@ class _Filing:
                 sender, subject = sender_and_subject(mail.judged, self.rules)
                 self._turn(mail, Turned(Verdict.DUPLICATE, True, sender, subject), before.envelope_id)
                 return
+        if self._waits(mail, place):
+            return
         found = sort(self.tx, self.rules, Mail(self._id(mail, place), place, mail.received_at, mail.judged))
         match found:
             case Turned():
@@ -204,7 +213,35 @@ class _Filing:
         if not renumbering(self.cursor, self.numbering):
             to = Cursor(self.numbering, self.window.through)
             advance(self.tx, self.window.account, self.window.folder, self.cursor, to)
-        return Received(self.routed, dict(self.refused), tuple(self.filed)), tuple(self.events)
+        received = Received(self.routed, dict(self.refused), tuple(self.filed), self.held)
+        return received, tuple(self.events)
+
+    # --- mail that waits for evidence -----------------------------------------------------------------
+
+    def _waits(self, mail: Examined, place: Source) -> bool:
+        """Hold a mail whose evidence may come yet; one that was held, and is not any more, is let go."""
+        judged = mail.judged
+        if not (isinstance(judged, Waits) or mail.held or renumbering(self.cursor, self.numbering)):
+            return False
+        before = row_of(self.tx, place, mail.raw_sha256)
+        row = (
+            hold(self.tx, before, place, mail.raw_sha256, mail.received_at, judged.awaits)
+            if isinstance(judged, Waits)
+            else None
+        )
+        if before is not None and (row is None or row.place != before.place):
+            held.drop(self.tx, [before.place])
+        if row is None or not isinstance(judged, Waits):
+            if before is not None and before.fate_id is not None:
+                fates.remove(self.tx, before.fate_id)
+            return False
+        if row.fate_id is None:
+            sender, subject = sender_and_subject(judged, self.rules)
+            fate = evolve(self._fate(mail, sender, subject, HELD), reason=judged.reason)
+            row = evolve(row, fate_id=fates.add(self.tx, fate))
+        held.keep(self.tx, row)
+        self.held += 1
+        return True
 
     # --- known mails ----------------------------------------------------------------------------------
 

@@ -9,15 +9,17 @@ at the next one; ``flows.patience`` says when it is given up and filed as unread
 """
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from twisted.internet.defer import CancelledError
 
-from mailgateway.domain.judge import Judged, Refused, judge
+from mailgateway.domain.judge import Judged, Refused
 from mailgateway.errors import PeerError
+from mailgateway.flows import held
 from mailgateway.flows.bell import Bell
+from mailgateway.flows.evidence import SMALL, InThread, Witnesses, examine
 from mailgateway.flows.folders import Continue, FirstLook, Renumbered, finish_renumbering, open_folder
 from mailgateway.flows.isolate import defective, file_batch
 from mailgateway.flows.patience import WINDOW, Patience
@@ -30,9 +32,6 @@ from mailgateway.store.database import Database
 
 FEW = 8
 """Up to so many new mails bring small texts along with their header fields, which saves a round trip."""
-
-SMALL = 64 * 1024
-"""Octets of a mail that is small."""
 
 BATCH = 4 * 1024 * 1024
 """Octets of candidates that are judged before they are filed."""
@@ -62,6 +61,8 @@ class Scanned:
     refused: Mapping[str, int]
     stopped_at: int | None = None
     """UID of a mail whose text would not come; the scan ended in front of it."""
+    again_in: float | None = None
+    """In how many seconds a mail that is held is to be tried again; ``None``: none is held."""
 
 
 class Stuck(Exception):
@@ -79,13 +80,17 @@ class Scanner:
     database: Database
     bell: Bell
     rules: ScanRules
-    in_thread: Callable[[Callable[[], Judged]], Awaitable[Judged]]
+    in_thread: InThread
     """Runs the judging of a large mail off the reactor's thread."""
+    witnesses: Witnesses = field(factory=Witnesses)
+    """Whom to ask about mail that says it is from an allowed person."""
     priming: bool = False
     """The next scan moves a cursor from which nothing was ever filed to now."""
     _patience: Patience = field(factory=Patience, init=False)
     _passed: int = field(default=0, init=False)
     """How many mails, and windows, the cursor has still to pass over; nothing of them is to be filed."""
+    _holds: bool = field(default=True, init=False)
+    """Whether mail may be held; after a start nobody knows."""
     _reached: tuple[Mailbox, int] | None = field(default=None, init=False)
     """On which connection the last scan came how far: while that lives, nobody else moves the cursor."""
 
@@ -97,6 +102,7 @@ class Scanner:
         """
         tally = _Tally()
         look = await self._look(mailbox, fence)
+        again_in = None
         try:
             match look:
                 case FirstLook(uid):
@@ -105,9 +111,28 @@ class Scanner:
                     self._reached = (mailbox, await self._forward(mailbox, fence, uid, tally))
                 case Renumbered(since):
                     await self._renumbered(mailbox, fence, since, tally)
+            if self._holds:
+                again_in = await self._try_again(mailbox, fence, tally)
         except Stuck as stuck:
             return tally.result(stopped_at=stuck.uid)
-        return tally.result()
+        return tally.result(again_in=again_in)
+
+    async def _try_again(self, mailbox: Mailbox, fence: int | None, tally: "_Tally") -> float | None:
+        """Judge anew what is held and due; in how many seconds there is more of it."""
+        place = (mailbox.account, mailbox.folder, mailbox.uid_validity)
+        due = await held.due(self.database, *place)
+        for uid, received_at in due.now.items():
+            mail = FetchedMail(uid, 0, received_at, b"")
+            examined = await self._examine(mailbox, mail)
+            if examined is None:
+                await held.vanished(self.database, *place, uid, fence)
+            else:
+                # through 0: the cursor is past these, and moves only forwards
+                await self._file(mailbox, fence, 0, [evolve(examined, held=True)], tally)
+        if due.now:
+            due = await held.due(self.database, *place)
+        self._holds = bool(due.now) or due.seconds is not None
+        return 0.0 if due.now else due.seconds
 
     async def _look(self, mailbox: Mailbox, fence: int | None) -> FirstLook | Continue | Renumbered:
         """Where to read on; the table is asked once for each connection, and after every trouble."""
@@ -242,6 +267,7 @@ class Scanner:
 
         self._passed = 0
         received = await file_batch(file, through, mails)
+        self._holds = self._holds or received.held > 0
         tally.add(len(mails), received.routed, received.refused)
 
     async def _examine(self, mailbox: Mailbox, mail: FetchedMail) -> Examined | None:
@@ -260,7 +286,7 @@ class Scanner:
         if raw is None:
             return await self._missing(mailbox, mail, received_at)
         self._patience.forget(place)
-        judged = await self._judge(raw)
+        judged = await self._judge(raw, received_at)
         return Examined(mail.uid, received_at, len(raw), hashlib.sha256(raw).hexdigest(), judged)
 
     def _concerns_us(self, header: bytes) -> bool:
@@ -271,13 +297,10 @@ class Scanner:
             defective(error, "reading the header of a mail")
             return True
 
-    async def _judge(self, raw: bytes) -> Judged:
-        """Judge a mail, a large one off the reactor's thread."""
-        own = self.rules.filing.own
+    async def _judge(self, raw: bytes, received_at: datetime) -> Judged:
+        """Judge a mail."""
         try:
-            if len(raw) > SMALL:
-                return await self.in_thread(lambda: judge(raw, own))
-            return judge(raw, own)
+            return await examine(raw, self.rules.filing.own, received_at, self.witnesses, self.in_thread)
         except CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 (any defect; judging is pure, so trying again is no help)
@@ -329,8 +352,8 @@ class _Tally:
         for verdict, count in refused.items():
             self.refused[verdict] = self.refused.get(verdict, 0) + count
 
-    def result(self, stopped_at: int | None = None) -> Scanned:
-        return Scanned(self.examined, self.routed, dict(self.refused), stopped_at)
+    def result(self, stopped_at: int | None = None, again_in: float | None = None) -> Scanned:
+        return Scanned(self.examined, self.routed, dict(self.refused), stopped_at, again_in)
 
 
 def _runs(uids: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 from mailgateway.domain.command import Command, parse_command
 from mailgateway.domain.envelope import AttachmentInfo, Envelope, EnvelopeKind, Source, Trust
 from mailgateway.domain.identity import Identity
-from mailgateway.domain.judge import BounceOf, FromPerson, Judged, Refused
+from mailgateway.domain.judge import BounceOf, FromPerson, Judged, Refused, Waits
 from mailgateway.domain.route import Purpose, Route
 from mailgateway.domain.routing import (
     Ambiguous,
@@ -28,6 +28,7 @@ from mailgateway.domain.routing import (
     resolve,
 )
 from mailgateway.flows.facts import facts_of, named, with_settled_as_threads
+from mailgateway.flows.held import verdict_of
 from mailgateway.flows.notify_person import PersonsMail, Trouble, Writer
 from mailgateway.ids import EnvelopeId, MachineId, MessageId, QuestionId, SessionId
 from mailgateway.mail.authenticity import NeedsProof
@@ -144,6 +145,8 @@ def sort(tx: Tx, rules: FilingRules, mail: Mail) -> Sorted:
             return _bounce(tx, rules, mail, bounce)
         case FromPerson() as judged:
             return _from_person(tx, rules, mail, judged)
+        case Waits(awaits=awaits, reason=reason) as waits:
+            return Turned(verdict_of(awaits), True, *sender_and_subject(waits, rules), reason=reason)
         case _:
             assert_never(mail.judged)
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from attrs import field, frozen
-from sqlalchemy import delete, exists, func, insert, select
+from sqlalchemy import delete, exists, func, insert, select, update
 
 from mailgateway.domain.delivery import DeliveryState
 from mailgateway.ids import AccountName, EnvelopeId, OutboxId
@@ -50,8 +50,8 @@ _DROPPED = {RENUMBERED: "the mail server has numbered its folder anew, and the m
 _ADD = Prepared(insert(table).returning(table.c.id))
 
 
-def add(tx: Tx, fate: Fate) -> None:
-    """Keep one fate; now and then those beyond the newest ``KEPT`` are forgotten."""
+def add(tx: Tx, fate: Fate) -> int:
+    """Keep one fate; its number.  Now and then those beyond the newest ``KEPT`` are forgotten."""
     key: int = tx.execute(
         _ADD,
         {
@@ -69,6 +69,17 @@ def add(tx: Tx, fate: Fate) -> None:
     ).scalar()
     if key % PRUNE_EVERY == 0:
         prune(tx)
+    return key
+
+
+def change(tx: Tx, number: int, verdict: str, reason: str) -> None:
+    """Say something else of a mail that waited."""
+    tx.execute(update(table).where(table.c.id == number).values(verdict=verdict, reason=reason))
+
+
+def remove(tx: Tx, number: int) -> None:
+    """Take back what was not the last word on a mail."""
+    tx.execute(delete(table).where(table.c.id == number))
 
 
 def told(tx: Tx, fate: Fate) -> bool:

@@ -1,0 +1,104 @@
+"""Asking DNS for the keys that domains sign their mail with (RFC 6376, section 3.6.2), by ``twisted.names``.
+
+The servers are those of ``resolv.conf``, read at each question, so that a laptop in another network asks the
+right ones; nothing runs between questions.  Answers are kept for as long as they say, an hour at most, and
+trouble for half a minute, so that a flood of mail is not a flood of questions.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.internet.defer import TimeoutError as DeadlinePassed
+from twisted.internet.threads import deferToThreadPool
+
+from mailgateway.flows.ports import KeyLookup
+from mailgateway.mail.dkim_key import KeyAnswer, KeyTexts, KeyTrouble
+
+SECONDS = 3.0
+"""How long one answer may take; all are asked for at once."""
+
+TRIES = (1, 2)
+"""Seconds after which a question is sent again."""
+
+LONGEST = 3600.0
+TROUBLE_SECONDS = 30.0
+MOST = 256
+"""Answers that are kept."""
+
+PORT = 53
+RESOLV_CONF = Path("/etc/resolv.conf")
+_TXT = 16
+
+Server = tuple[str, int]
+
+
+def system_servers(path: Path = RESOLV_CONF) -> list[Server]:
+    """The name servers of the system (resolv.conf(5)); without any, the one on this machine."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    words = [line.split() for line in lines]
+    found = [(each[1], PORT) for each in words if len(each) > 1 and each[0] == "nameserver"]
+    return found or [("127.0.0.1", PORT)]
+
+
+@define(eq=False)
+class DnsKeys:
+    """The lookup of one service."""
+
+    reactor: Any
+    servers: Callable[[], list[Server]] = system_servers
+    _known: dict[str, tuple[float, KeyAnswer]] = field(factory=dict, init=False)
+    """When each answer is over, in seconds of the reactor, and the answer; the oldest first."""
+
+    async def find(self, names: Sequence[str]) -> Mapping[str, KeyAnswer]:
+        """The answer for each name."""
+        now = self.reactor.seconds()
+        answers = {name: known[1] for name in names if (known := self._known.get(name)) and known[0] > now}
+        missing = [name for name in names if name not in answers]
+        if not missing:
+            return answers
+        # 50 ms and some memory, for those who need it, and not on the reactor's thread
+        pool = self.reactor.getThreadPool()
+        client = await deferToThreadPool(self.reactor, pool, import_module, "twisted.names.client")
+        resolver = client.Resolver(servers=self.servers(), timeout=TRIES, reactor=self.reactor)
+        asked = [Deferred.fromCoroutine(self._ask(resolver, name)) for name in missing]
+        for _, (name, seconds, answer) in await DeferredList(asked):
+            answers[name] = answer
+            self._keep(name, now + seconds, answer)
+        for connection in tuple(resolver.connections):
+            connection.transport.loseConnection()
+        return answers
+
+    async def _ask(self, resolver: Any, name: str) -> tuple[str, float, KeyAnswer]:
+        """The name, for how many seconds the answer holds, and the answer."""
+        names_error = import_module("twisted.names.error")
+        try:
+            asking = resolver.lookupText(name.encode("ascii"))
+            asking.addTimeout(SECONDS, self.reactor)
+            records, _, _ = await asking
+        except names_error.DNSNameError:
+            return name, TROUBLE_SECONDS, KeyTexts()
+        except CancelledError:
+            raise
+        except DeadlinePassed:
+            return name, TROUBLE_SECONDS, KeyTrouble("DNS does not answer in time")
+        except Exception:  # noqa: BLE001 (whatever a server may answer, and whatever the library makes of it)
+            return name, TROUBLE_SECONDS, KeyTrouble("DNS does not tell the signature's key")
+        texts = [record for record in records if record.type == _TXT]
+        found = KeyTexts(tuple(b"".join(record.payload.data) for record in texts))
+        return name, min([LONGEST, *(float(record.ttl) for record in texts)]), found
+
+    def _keep(self, name: str, until: float, answer: KeyAnswer) -> None:
+        self._known.pop(name, None)
+        self._known[name] = (until, answer)
+        while len(self._known) > MOST:
+            del self._known[next(iter(self._known))]
+
+
+_proof: type[KeyLookup] = DnsKeys
