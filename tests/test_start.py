@@ -2,6 +2,7 @@
 
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -115,3 +116,50 @@ class ProcessTests(SynchronousTestCase):
         again = self.process(first.port).start()
         self.assertEqual(again.stop(), 0)
         self.assertFalse((self.folder / "twistd.pid").exists())
+
+
+class LightStartTests(SynchronousTestCase):
+    """A start does not pay, in time or memory, for what it may never need."""
+
+    def test_what_a_start_does_not_import(self) -> None:
+        """Each of these costs megabytes, or a tenth of a second, and has its place inside a function."""
+        program = "import sys, mailgateway.service; print(*sys.modules, sep='\\n')"
+        done = subprocess.run(
+            [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True, timeout=60
+        )
+        loaded = set(done.stdout.split())
+        self.assertIn("mailgateway.service.gateway", loaded)
+        self.assertEqual(loaded & HEAVY, set())
+
+
+HEAVY = frozenset(
+    {
+        *(
+            "alembic",
+            "psycopg",
+            "sqlalchemy.orm",
+            "sqlalchemy.dialects.postgresql",
+            "sqlalchemy.dialects.mysql",
+        ),
+        *(
+            "click",
+            "klein",
+            "werkzeug",
+            "prometheus_client",
+            "markdown_it",
+            "css_inline",
+            "graphviz",
+            "unittest",
+        ),
+        *(
+            "automat._visualize",
+            "twisted.web.client",
+            "twisted.conch",
+            "twisted.words",
+            "twisted.trial",
+            "treq",
+        ),
+        *("mailgateway.client", "mailgateway.cli", "mailgateway.demo", "mailgateway.operator", "html.parser"),
+    }
+)
+"""Modules that a start leaves alone."""

@@ -1,22 +1,18 @@
-"""The API: the table of routes, served by Klein behind guards and limits.
+"""The API: the table of routes, served behind guards and limits.
 
 ``make_site`` gives the factory to listen with.  Routes never touch a request: they read a ``Call`` and
 return a ``Reply``, and what they raise becomes a ``Problem`` here.
 """
 
-from collections.abc import Callable
 from typing import Any
 
-from klein import Klein
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.python.failure import Failure
-from twisted.web.resource import IResource
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from mailgateway import shapes
 from mailgateway.errors import Refusal
+from mailgateway.http.dispatch import Dispatch
 from mailgateway.http.doors import Doors
-from mailgateway.http.guards import NOT_A_PATH, Guards
+from mailgateway.http.guards import Guards
 from mailgateway.http.keys import Bearer
 from mailgateway.http.problems import problem_of
 from mailgateway.http.request import LimitedRequest, LimitedSite
@@ -40,38 +36,18 @@ def make_site(doors: Doors) -> LimitedSite:
     return site
 
 
-def _resource(doors: Doors) -> IResource:
-    app = Klein()
-    app.url_map.merge_slashes = False
-    for route in ROUTES:
-        klein_path = route.path.replace("{", "<").replace("}", ">")
-        app.route(klein_path, methods=[route.method], endpoint=route.name)(_serve(doors, route))
-
-    @app.handle_errors(HTTPException)
-    def astray(request: Any, failure: Failure) -> bytes:
-        """Answer a path or a method that is not in the table."""
-        refusal = NOT_A_PATH
-        if isinstance(failure.value, MethodNotAllowed):
-            allowed = ", ".join(sorted(failure.value.valid_methods or ()))
-            request.set_field(b"Allow", allowed.encode())
-            refusal = Refusal("method_not_allowed", f"this path knows {allowed}")
-        problem = problem_of(refusal, "")
-        doors.requests["other", problem.status] += 1
-        body: bytes = request.set_problem(problem)
-        return body
-
-    resource: IResource = app.resource()
-    return resource
-
-
-def _serve(doors: Doors, route: Route) -> Callable[..., Deferred[bytes | None]]:
-    """Make what Klein calls for a route."""
-
-    def answer(request: LimitedRequest, **parameters: str) -> Deferred[bytes | None]:
+def _resource(doors: Doors) -> Dispatch:
+    def answer(route: Route, request: LimitedRequest, parameters: dict[str, str]) -> "Deferred[bytes | None]":
         work = Deferred.fromCoroutine(_answer(doors, route, request, parameters))
         return work if route.waits else _outliving(work)
 
-    return answer
+    def astray(request: LimitedRequest, refusal: Refusal) -> bytes:
+        """Answer a path or a method that is not in the table."""
+        problem = problem_of(refusal, "")
+        doors.requests["other", problem.status] += 1
+        return request.set_problem(problem)
+
+    return Dispatch(ROUTES, answer, astray)
 
 
 def _outliving(work: Deferred[bytes | None]) -> Deferred[bytes | None]:
