@@ -24,7 +24,7 @@ from sqlalchemy.pool import QueuePool
 from twisted.internet.defer import Deferred
 
 from mailgateway.errors import StoreUnavailable
-from mailgateway.store.prepared import Prepared, Rows
+from mailgateway.store.prepared import Prepared, Rows, command
 
 T = TypeVar("T")
 
@@ -120,12 +120,7 @@ def sqlite_database_engine(path: Path | None) -> Engine:
         cursor.execute("PRAGMA journal_size_limit=4194304")
         cursor.close()
 
-    def begin(connection: Connection) -> None:
-        reading = connection.get_execution_options().get("mailgateway_reading", False)
-        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
-
     event.listen(engine, "connect", connected)
-    event.listen(engine, "begin", begin)
     return engine
 
 
@@ -181,11 +176,20 @@ def transact(engine: Engine, work: Work[T], *, offset: timedelta = timedelta(0),
 @contextmanager
 def begun(engine: Engine, reading: bool) -> Iterator[Connection]:
     """A connection with an open transaction, committed at the end or rolled back."""
-    options: dict[str, Any] = {"mailgateway_reading": reading}
-    if reading and engine.dialect.name == "postgresql":
-        options["postgresql_readonly"] = True
-    with engine.connect().execution_options(**options) as connection, connection.begin():
-        yield connection
+    with engine.connect() as connection:
+        if reading and engine.dialect.name == "postgresql":
+            connection.execution_options(postgresql_readonly=True)
+        with begin(connection, reading=reading):
+            yield connection
+
+
+@contextmanager
+def begin(connection: Connection, *, reading: bool = False) -> Iterator[None]:
+    """A transaction on a connection that has none; SQLite's driver does not begin any by itself."""
+    with connection.begin():
+        if connection.dialect.name == "sqlite":
+            command(connection, "BEGIN" if reading else "BEGIN IMMEDIATE")
+        yield
 
 
 @contextmanager

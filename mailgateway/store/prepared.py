@@ -127,14 +127,10 @@ class Prepared:
         several = parameters if isinstance(parameters, list) else None
         first = several[0] if several else parameters or {}
         plan = self._plan(connection.dialect, first)
-        cursor = connection.connection.cursor()
-        try:
-            if several is None:
-                cursor.execute(plan.sql, plan.bound(first))
-            else:
-                cursor.executemany(plan.sql, [plan.bound(each) for each in several])
-        except connection.dialect.loaded_dbapi.Error as error:
-            _failed(connection, plan.sql, error)
+        if several is None:
+            cursor = _executed(connection, plan.sql, plan.bound(first))
+        else:
+            cursor = _executed(connection, plan.sql, [plan.bound(each) for each in several], many=True)
         if plan.make is None:
             plan.make = _row(self._statement, connection.dialect, cursor.description)
         return Rows(connection, cursor, plan.make)
@@ -153,6 +149,21 @@ class Prepared:
             lists = dict(zip(self._lists, lengths, strict=True))
             found = self._plans[key] = _compiled(self._statement, dialect, tuple(parameters), lists)
         return found
+
+
+def command(connection: Connection, sql: str) -> None:
+    """Execute what takes no parameters and gives no rows, such as ``SAVEPOINT``."""
+    _executed(connection, sql, ()).close()
+
+
+def _executed(connection: Connection, sql: str, bound: Any, *, many: bool = False) -> Any:
+    """The driver's cursor after it has executed this; raises what Core raises."""
+    cursor = connection.connection.cursor()
+    try:
+        (cursor.executemany if many else cursor.execute)(sql, bound)
+    except connection.dialect.loaded_dbapi.Error as error:
+        _failed(connection, sql, error)
+    return cursor
 
 
 def _power(length: int) -> int:

@@ -35,6 +35,7 @@ from mailgateway.store.database import (
     transact,
     unavailability,
 )
+from mailgateway.store.prepared import command
 
 TOGETHER = 50
 """Works in one commit at most: what a reader of the first one's outcome waits for."""
@@ -177,16 +178,15 @@ def run_together(engine: Engine, batch: Sequence[_Waiting], offset: timedelta) -
     try:
         with unavailability(), begun(engine, reading=False) as connection:
             for waiting in batch:
-                savepoint = connection.begin_nested()
+                command(connection, "SAVEPOINT work")
                 try:
                     waiting.outcome = waiting.work(Tx(connection, clock_of(connection) + offset))
                 except DBAPIError:
                     raise  # SQLite may have undone everything by itself: a full disk does that
                 except BaseException:  # noqa: BLE001 (as above)
                     waiting.outcome = Failure()
-                    savepoint.rollback()
-                else:
-                    savepoint.commit()
+                    command(connection, "ROLLBACK TO work")
+                command(connection, "RELEASE work")
     except Exception:  # noqa: BLE001 (whatever it is, each work meets it again alone, and its caller hears of it)
         return False
     return True

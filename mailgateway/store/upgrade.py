@@ -15,7 +15,13 @@ from typing import Any
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, inspect, select, text
 
 from mailgateway.errors import ConfigError, Problem, SchemaTooNew, StoreUnavailable
-from mailgateway.store.database import postgres_database_engine, sqlite_database_engine, unavailability
+from mailgateway.store.database import (
+    begin,
+    begun,
+    postgres_database_engine,
+    sqlite_database_engine,
+    unavailability,
+)
 from mailgateway.store.tables import metadata
 
 REVISIONS = ("0001", "0002")
@@ -58,7 +64,7 @@ def upgrade(engine: Engine, backup_dir: Path | None = None) -> None:
     version, ``StoreUnavailable`` for one that cannot be used; either leaves it as it was.
     """
     with unavailability():
-        with engine.connect().execution_options(mailgateway_reading=True) as connection:
+        with begun(engine, reading=True) as connection:
             current = _revision(connection)
         if current == HEAD:
             return
@@ -110,7 +116,7 @@ def _alone(engine: Engine) -> Iterator[Connection]:
             driver: Any = connection.connection.driver_connection
             driver.execute("PRAGMA foreign_keys=OFF")
             try:
-                with connection.begin():
+                with begin(connection):
                     yield connection
             finally:
                 driver.execute("PRAGMA foreign_keys=ON")
