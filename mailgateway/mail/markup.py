@@ -1,7 +1,7 @@
-"""The words of an HTML mail as text, and apart from them what its program marked as quoted or as a signature.
+"""The lines of an HTML mail, and of each whether its program marked it as quoted or as a signature.
 
 Hidden text is dropped: it would be a way to say something to an agent that the person does not see.  A plain
-``<blockquote>`` is formatting and stays.
+``<blockquote>`` may be formatting: it is only said that a line stands in one.
 
 The tokenizer is our own: that of the standard library takes quadratic time over unclosed tags (a minute and
 more for 100 kB), and this one runs where others wait.  Each of its searches ends at the next ``<`` or is made
@@ -11,11 +11,13 @@ once.
 import html
 import re
 import string
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 
-from attrs import Factory, define
+from attrs import Factory, define, field, frozen
 
 from mailgateway.mail.charset import storable
+from mailgateway.mail.page import Line
 
 HTML_LIMIT = 512 * 1024
 """Characters of HTML that are read."""
@@ -50,11 +52,11 @@ _HIDDEN = re.compile(
 )
 
 _QUOTE_CLASS = re.compile(
-    r"gmail_attr|yahoo_quoted|protonmail_quote|moz-cite-prefix|moz-forward-container"
+    r"yahoo_quoted|protonmail_quote|moz-forward-container"
     r"|ms-outlook-mobile-reference-message|zmail_extra|tutanota_quote|superhuman-quote|sh-quoted|skiff_quote"
 )
-_SIGNATURE_CLASS = re.compile(
-    r"gmail_signature|moz-signature|protonmail_signature_block|ms-outlook-mobile-signature"
+_ASIDE_CLASS = re.compile(
+    r"gmail_attr|moz-cite-prefix|gmail_signature|moz-signature|protonmail_signature_block|ms-outlook-mobile-signature"
     r"|composer_signature|sh-signature"
 )
 _TAIL_ID = re.compile(
@@ -70,19 +72,31 @@ _RAW = frozenset({"script", "style", "title", "textarea"})
 _BORDER = re.compile(r"border-top:solid#(?:e1e1e1|b5c4df)")
 
 
-@define
+@frozen
 class Rendered:
-    """``text`` is what was typed, as far as the markup tells; ``quoted`` what the markup sets apart."""
+    """The lines of a page, without blank ones at its ends."""
 
-    text: str
-    quoted: str
+    lines: tuple[Line, ...] = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """What was typed, as far as the markup alone tells."""
+        return "\n".join(line.text for line in self.lines if not line.apart).strip("\n")
 
 
-def text_of_html(page: str) -> Rendered:
-    """Split and render one HTML part."""
+def lines_of_html(page: str) -> Rendered:
+    """Render one HTML part, at most `HTML_LIMIT` of it."""
     reader = _Reader()
     reader.feed(page[:HTML_LIMIT])
-    return Rendered(_tidy("".join(reader.typed)), _tidy("".join(reader.quoted)))
+    return Rendered(_tidy(reader.pieces))
+
+
+@frozen
+class Place:
+    """Where a piece of text stands: see `Line`."""
+
+    apart: bool
+    boxed: bool
 
 
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
@@ -94,10 +108,18 @@ def _unescaped(text: str) -> str:
     return html.unescape(_GIANT.sub("\ufffd", text))
 
 
-def _tidy(text: str) -> str:
-    text = storable(text)
-    lines = [line.rstrip() for line in text.replace("\xa0", " ").split("\n")]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+def _tidy(pieces: Iterable[tuple[str, Place]]) -> tuple[Line, ...]:
+    """The pieces as lines: blanks at the ends stripped, never two blank lines after one another."""
+    lines: list[Line] = []
+    for place, group in groupby(pieces, key=lambda piece: piece[1]):
+        text = storable("".join(piece for piece, _ in group)).replace("\xa0", " ")
+        for line in text.removesuffix("\n").split("\n"):
+            bare = line.rstrip()
+            if bare or (lines and (lines[-1].text or lines[-1].apart != place.apart)):
+                lines.append(Line(bare, place.apart, place.boxed))
+    while lines and not lines[-1].text:
+        lines.pop()
+    return tuple(lines)
 
 
 @define
@@ -107,8 +129,15 @@ class _Open:
     tag: str
     hidden: bool = False
     quote: bool = False
+    aside: bool = False
+    box: bool = False
     preformatted: bool = False
     numbered: int = 0
+
+    @property
+    def is_place(self) -> bool:
+        """Whether text within stands elsewhere than text around."""
+        return self.quote or self.aside or self.box
 
 
 @define
@@ -117,17 +146,24 @@ class _State:
     lists: list[_Open] = Factory(list)
     hidden: int = 0
     quote: int = 0
+    aside: int = 0
+    box: int = 0
     preformatted: int = 0
     tail: bool = False
     deep: int = 0
+
+    @property
+    def place(self) -> Place:
+        """Where text stands now."""
+        quote = bool(self.quote or self.tail)
+        return Place(quote or self.aside > 0, quote or (self.box > 0 and not self.aside))
 
 
 class _Reader:
     """Collects text while it counts which kinds of element are open."""
 
     def __init__(self) -> None:
-        self.typed: list[str] = []
-        self.quoted: list[str] = []
+        self.pieces: list[tuple[str, Place]] = []
         self._state = _State()
 
     def feed(self, page: str) -> None:
@@ -176,10 +212,8 @@ class _Reader:
         self._start(tag, attributes)
         return found.end()
 
-    @property
-    def _out(self) -> list[str]:
-        state = self._state
-        return self.quoted if state.quote or state.tail else self.typed
+    def _write(self, text: str) -> None:
+        self.pieces.append((text, self._state.place))
 
     def _start(self, tag: str, given: Mapping[str, str]) -> None:
         """Open an element."""
@@ -188,25 +222,31 @@ class _Reader:
             self._close_same(tag)
         style = "".join(given.get("style", "").lower().split())
         classes = f"{given.get('class', '')} {given.get('id', '')}".lower()
-        if _TAIL_ID.fullmatch(given.get("id", "").lower()) or _BORDER.search(style):
+        if (
+            _TAIL_ID.fullmatch(given.get("id", "").lower())
+            or _BORDER.search(style)
+            or _is_foxmail(tag, given)
+        ):
+            self._break()
             state.tail = True
         if tag in _VOID:
             self._void(tag, given)
             return
         opened = _Open(tag)
         opened.hidden = tag in _DROPPED or _HIDDEN.search(style) is not None
+        opened.box = tag == "blockquote"
+        opened.aside = _ASIDE_CLASS.search(classes) is not None
         opened.quote = bool(
             _QUOTE_CLASS.search(classes)
-            or _SIGNATURE_CLASS.search(classes)
             or (tag == "blockquote" and (given.get("type", "").lower() == "cite" or "gmail_quote" in classes))
         )
         opened.preformatted = tag == "pre"
-        if tag in _BLOCK:
+        if tag in _BLOCK or opened.is_place:
             self._break()
         elif tag == "li":
             self._item()
         elif tag in {"td", "th"} and not state.hidden:
-            self._out.append(" ")
+            self._write(" ")
         if len(state.stack) >= 500:
             state.deep += 1
             return
@@ -215,6 +255,8 @@ class _Reader:
             state.lists.append(opened)
         state.hidden += opened.hidden
         state.quote += opened.quote
+        state.aside += opened.aside
+        state.box += opened.box
         state.preformatted += opened.preformatted
 
     def _end(self, tag: str) -> None:
@@ -226,12 +268,14 @@ class _Reader:
         if tag not in _VOID and any(each.tag == tag for each in reversed(state.stack[-60:])):
             while state.stack:
                 closed = state.stack.pop()
-                if closed.tag in _BLOCK or closed.tag == "li":
+                if closed.tag in _BLOCK or closed.tag == "li" or closed.is_place:
                     self._break()
                 if closed.tag in _LIST:
                     state.lists.pop()
                 state.hidden -= closed.hidden
                 state.quote -= closed.quote
+                state.aside -= closed.aside
+                state.box -= closed.box
                 state.preformatted -= closed.preformatted
                 if closed.tag == tag:
                     break
@@ -243,24 +287,23 @@ class _Reader:
         if self._state.hidden:
             return
         if self._state.preformatted:
-            self._out.append(data)
+            self._write(data)
             return
         text = re.sub(r"[ \t\r\n\f]+", " ", data)
-        out = self._out
-        if not out or out[-1].endswith(("\n", " ")):
+        if not self.pieces or self.pieces[-1][0].endswith(("\n", " ")):
             text = text.lstrip(" ")
         if text:
-            out.append(text)
+            self._write(text)
 
     def _void(self, tag: str, given: Mapping[str, str]) -> None:
         if self._state.hidden:
             return
         if tag == "br":
-            self._out.append("\n")
+            self._write("\n")
         elif tag == "hr":
             self._break()
         elif tag == "img" and given.get("alt") and "emoji" in given.get("class", ""):
-            self._out.append(given["alt"])
+            self._write(given["alt"])
 
     def _item(self) -> None:
         parent = self._state.lists[-1] if self._state.lists else None
@@ -269,9 +312,9 @@ class _Reader:
             return
         if parent is not None and parent.tag == "ol":
             parent.numbered += 1
-            self._out.append(f"{parent.numbered}. ")
+            self._write(f"{parent.numbered}. ")
         else:
-            self._out.append("- ")
+            self._write("- ")
 
     def _close_same(self, tag: str) -> None:
         """An element that its next sibling ends (``<p>`` without ``</p>``)."""
@@ -279,6 +322,10 @@ class _Reader:
             self._end(tag)
 
     def _break(self) -> None:
-        out = self._out
-        if out and not out[-1].endswith("\n"):
-            out.append("\n")
+        if self.pieces and not self.pieces[-1][0].endswith("\n"):
+            self.pieces.append(("\n", self.pieces[-1][1]))
+
+
+def _is_foxmail(tag: str, given: Mapping[str, str]) -> bool:
+    """The short rule in the colour of its mail, under which Foxmail puts signature and quotation."""
+    return tag == "hr" and given.get("color", "").lower() == "#b5c4df" and "210px" in given.get("style", "")

@@ -4,9 +4,10 @@ The walk goes over the bytes once, whatever is nested in what: each line that be
 with the boundaries of all multiparts that are open there, and the outermost that fits ends all within.  No
 part is copied; a leaf knows where it lies, and is cut out when somebody asks for it.
 
-Damaged structure is read as far as it goes: an unterminated multipart ends with its data, a multipart
-without a boundary is one text.  The number of parts, multiparts included, is bounded, and so is their depth
-by that.  An enclosed message is a leaf: what it says is never its carrier's words.
+Damaged structure is read as far as it goes: an unterminated multipart ends with its data, the boundary of
+one that does not name it is guessed, else it is one text.  The number of parts, multiparts included, is
+bounded, and so is their depth by that.  An enclosed message is a leaf: what it says is never its carrier's
+words.
 """
 
 import re
@@ -26,6 +27,11 @@ DASHES_LIMIT = 200_000
 
 BOUNDARY_LIMIT = 256
 """Bytes of a boundary (RFC 2046 allows 70); a longer one is none."""
+
+GUESS_LIMIT = 4096
+"""Bytes in which the first delimiter of a multipart without a boundary is looked for."""
+
+_DELIMITED = re.compile(rb"(?:^|\n)--([!-~]{1,70})[ \t]*\r?\nContent-[A-Za-z-]{1,40}:", re.IGNORECASE)
 
 
 @frozen
@@ -153,6 +159,11 @@ class _Walker:
         self.enter(parse_fields_kindly(self.source[start:end]), body)
         return body
 
+    def _guessed_boundary(self, body: int) -> bytes:
+        """What delimits the parts of a multipart that does not say it: the first delimiter above a header."""
+        found = _DELIMITED.search(self.source, max(body - 1, 0), body + GUESS_LIMIT)
+        return found[1] if found is not None else b""
+
     def enter(self, fields: Sequence[Field], body: int) -> None:
         """Open the multipart or leaf that has these fields."""
         self.parts += 1
@@ -163,6 +174,7 @@ class _Walker:
         if content_type.startswith("multipart/"):
             self.out.multiparts.append((content_type, parameters))
             boundary = parameters.get("boundary", "").encode("utf-8", "replace").rstrip(b" \t")
+            boundary = boundary or self._guessed_boundary(body)
             if 0 < len(boundary) <= BOUNDARY_LIMIT:
                 self.level_of.setdefault(boundary, len(self.boundaries))
                 self.boundaries.append(boundary)

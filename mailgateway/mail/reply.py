@@ -5,14 +5,16 @@ Chooses the part to read; the rules that take away quotations, signatures and fo
 """
 
 import re
+from collections.abc import Sequence
 
 from attrs import evolve, field, frozen
 
 from mailgateway.mail.inbound import Inbound
-from mailgateway.mail.markup import text_of_html
+from mailgateway.mail.markup import lines_of_html
 from mailgateway.mail.own import Own
+from mailgateway.mail.page import Line, Page
 from mailgateway.mail.parts import Texts
-from mailgateway.mail.quotation import Page
+from mailgateway.mail.quotation import cut_all
 
 TEXT_LIMIT = 256 * 1024
 """Characters of a reply that are looked at; what lies behind is cut off."""
@@ -43,16 +45,26 @@ def typed_words(inbound: Inbound, own: Own, sent_text: str | None) -> Reply:
     some 50 ms, a text of that size in which each line looks like an attribution 0.3 s, the worst HTML 1 s.
     A reply of a few lines takes less than one millisecond.
     """
+    subject = _bare_subject(inbound.subject)
     plain = "\n".join(text for text in inbound.texts if text.strip())
     stub = len(plain) < 400 and (not plain.strip() or _STUB.search(plain) is not None)
     if not stub or not inbound.htmls:
-        return _said(separate(plain, own, sent_text), inbound.plain)
-    parts = [text_of_html(html) for html in inbound.htmls]
-    text = "\n".join(part.text for part in parts if part.text.strip())
-    set_apart = "\n".join(part.quoted for part in parts if part.quoted.strip())
-    reply = separate(text, own, sent_text)
-    reply = evolve(reply, quoted="\n".join(each for each in (reply.quoted, set_apart) if each))
-    return _said(reply, inbound.html)
+        return _said(separate(plain, own, sent_text, subject), inbound.plain)
+    lines = [line for html in inbound.htmls for line in lines_of_html(html).lines]
+    return _said(_separated(lines, own, sent_text, subject), inbound.html)
+
+
+_PREFIX = re.compile(r"\s*[^\W\d]{1,12}(?:\[\d{1,3}\])?\s?[:\uff1a]\s*")
+
+
+def _bare_subject(subject: str) -> str:
+    """The subject folded and without ``Re:`` and its like."""
+    for _ in range(5):
+        found = _PREFIX.match(subject)
+        if found is None:
+            break
+        subject = subject[found.end() :]
+    return " ".join(subject.casefold().split())
 
 
 def _said(reply: Reply, texts: Texts) -> Reply:
@@ -67,13 +79,18 @@ _PGP_BEGIN = re.compile(r"-----BEGIN PGP SIGNED MESSAGE-----")
 _PGP_SIGNATURE = re.compile(r"-----BEGIN PGP SIGNATURE-----")
 
 
-def separate(text: str, own: Own, sent_text: str | None) -> Reply:
-    """The same for a text that is already at hand."""
+def separate(text: str, own: Own, sent_text: str | None, subject: str = "") -> Reply:
+    """The same for a plain text that is already at hand; ``subject`` as `_bare_subject` gives it."""
     given = text[:TEXT_LIMIT].split("\n")
-    lines = _unarmoured(given[:LINES_LIMIT])
-    page = Page.of(lines, own, sent_text)
-    page.cut_all()
-    return Reply(page.typed(), page.quoted(), shortened=len(text) > TEXT_LIMIT or len(given) > LINES_LIMIT)
+    lines = _unarmoured(given[: LINES_LIMIT + 1])
+    reply = _separated([Line(line) for line in lines], own, sent_text, subject)
+    return evolve(reply, shortened=reply.shortened or len(text) > TEXT_LIMIT)
+
+
+def _separated(lines: Sequence[Line], own: Own, sent_text: str | None, subject: str) -> Reply:
+    page = Page.of(lines[:LINES_LIMIT], own, sent_text, subject)
+    cut_all(page)
+    return Reply(page.typed(), page.quoted(), shortened=len(lines) > LINES_LIMIT)
 
 
 def _unarmoured(lines: list[str]) -> list[str]:

@@ -230,7 +230,7 @@ class ProseTests(SynchronousTestCase):
             (
                 (
                     "   ----- The following addresses had permanent fatal errors -----\n"
-                    f"<{PERSON}>\n    (reason: 550 5.7.1 refused by policy)\n\n   ----- Transcript -----\n{copy}"
+                    f"<{PERSON}>\n    (reason: 550 5.7.1 refused by policy)\n\n   -- Transcript --\n{copy}"
                 ),
                 "5.7.1",
                 True,

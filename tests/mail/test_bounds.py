@@ -28,7 +28,7 @@ from mailgateway.mail.decode import (
     parse_fields_kindly,
 )
 from mailgateway.mail.inbound import Inbound, is_candidate, read
-from mailgateway.mail.markup import text_of_html
+from mailgateway.mail.markup import lines_of_html
 from mailgateway.mail.mime import content_type_of
 from mailgateway.mail.parts import safe_filename
 from mailgateway.mail.reply import separate, typed_words
@@ -355,8 +355,8 @@ class LinearTests(SynchronousTestCase):
         )
         deep = b"<div>" * 490
         readers = (
-            lambda page: text_of_html(page.decode()),
-            lambda page: text_of_html((deep + page).decode()),
+            lambda page: lines_of_html(page.decode()),
+            lambda page: lines_of_html((deep + page).decode()),
         )
         self.each(readers, [unit.encode() for unit in units], SIZE)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.mail.inbound import Inbound, read
-from mailgateway.mail.markup import text_of_html
+from mailgateway.mail.markup import lines_of_html
 from mailgateway.mail.reply import LINES_LIMIT, TEXT_LIMIT, Reply, separate, typed_words
 from tests.mail.mails import AGENT, OWN, SENT_TEXT, reply
 
@@ -108,9 +108,11 @@ class TypedWordsTests(SynchronousTestCase):
             self.assertEqual(separate(words, OWN, SENT_TEXT).text, words)
 
     def test_answers_amid_the_quotation(self) -> None:
-        """Inline and below."""
+        """Each below the lines that it answers; below the whole quotation, alone."""
         inline = f"On 2026-11-30 09:41, {AGENT} wrote:\n> Which database?\nThe second.\n> 1. SQLite\nNo.\n"
-        self.assertEqual(separate(inline, OWN, SENT_TEXT).text, "The second.\nNo.")
+        self.assertEqual(
+            separate(inline, OWN, SENT_TEXT).text, "> Which database?\nThe second.\n> 1. SQLite\nNo."
+        )
         bottom = f"On 2026-11-30 09:41, {AGENT} wrote:\n{QUOTED}\n\nThe second.\n"
         self.assertEqual(separate(bottom, OWN, SENT_TEXT).text, "The second.")
 
@@ -207,24 +209,24 @@ class PartTests(SynchronousTestCase):
     def test_html_structure_of_the_person_stays(self) -> None:
         """Lists, preformatted text, a plain block quote."""
         page = "<p>Do:</p><ol><li>a<li>b</ol><pre>x\n  y</pre><blockquote>cited</blockquote>"
-        self.assertEqual(text_of_html(page).text, "Do:\n1. a\n2. b\nx\n  y\ncited")
+        self.assertEqual(lines_of_html(page).text, "Do:\n1. a\n2. b\nx\n  y\ncited")
 
     def test_letters_that_grow_in_lower_case(self) -> None:
         """What stands behind a style sheet is where it was."""
         self.assertEqual(
-            text_of_html("İ" * 30 + "<STYLE>x</STYLE>words<br>more").text, "İ" * 30 + "words\nmore"
+            lines_of_html("İ" * 30 + "<STYLE>x</STYLE>words<br>more").text, "İ" * 30 + "words\nmore"
         )
 
     def test_giant_references(self) -> None:
         """The number in a character reference has no end; the standard library raises on it."""
         for page in ("&#" + "9" * 5000 + ";", "<a title='&#" + "9" * 5000 + ";'>", "&#x" + "f" * 5000):
-            self.assertIn(text_of_html(f"a{page}z").text, {"a\ufffdz", "az"}, page[:20])
-        self.assertEqual(text_of_html("&#228;&#xe4;&#0;&#xD800;").text, "ää\ufffd\ufffd")
+            self.assertIn(lines_of_html(f"a{page}z").text, {"a\ufffdz", "az"}, page[:20])
+        self.assertEqual(lines_of_html("&#228;&#xe4;&#0;&#xD800;").text, "ää\ufffd\ufffd")
 
     @given(st.text(alphabet='<>/apdivblockquote="! -&#;x', max_size=200))
     def test_no_html_raises(self, page: str) -> None:
         """Whatever is open or closed."""
-        text_of_html(page)
+        lines_of_html(page)
 
     def test_our_names_come_from_the_settings(self) -> None:
         """Another gateway's attribution is not ours; its text is unknown too."""

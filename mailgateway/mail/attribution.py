@@ -1,0 +1,203 @@
+"""What introduces a quotation: attributions (``On …, X wrote:``) and header blocks.
+
+The gateway knows itself, and asks that first: a short block that holds its address or name and ends as an
+attribution does, in whatever language, introduces a quotation.  Verbs and dates of many languages come
+second, and only above a quotation that is known to be one.
+"""
+
+import re
+from collections.abc import Callable
+
+from mailgateway.mail.page import DATED, QUOTED, Page
+from mailgateway.mail.phrases import ORIGINAL_MESSAGE, WROTE
+
+LONGEST = 400
+"""Characters of a line that may belong to an attribution."""
+
+_LABEL = re.compile(r"[\s>*_|]{0,6}[^\s:\uff1a][^:\uff1a<>@]{0,30}?[ *_\xa0]{0,3}[:\uff1a]")
+_RULE = re.compile(r"[\s>]{0,6}[_\u2500=*-]{5,}\s*$")
+_ADDRESS = re.compile(r"[<(\[][^<>\s]{1,64}@[^<>\s]{1,255}[>)\]]")
+
+
+def cut_attributions(page: Page) -> None:
+    """A block of few lines that names us and ends like ``…:``, above a quotation, our text or the end.
+
+    Below a quotation without marks nothing is told apart any more: all of it goes, but see `quotation`.
+    """
+    for last in range(len(page)):
+        start = _attribution(page, last)
+        if start is None:
+            continue
+        end = last + 1
+        page.take(start, end)
+        below = page.next_filled(end)
+        if below < len(page) and page.is_quoted(below):
+            page.introduced = below if page.introduced is None else min(page.introduced, below)
+        else:
+            page.take(end, len(page), quote=True)
+            return
+
+
+def _attribution(page: Page, last: int) -> int | None:
+    """The first line of the attribution that ends with this line, or None.
+
+    Upwards from its end, only as far as is needed for our name and then for a date or time.
+    """
+    if (
+        not page.is_free(last)
+        or len(page.lines[last]) > LONGEST
+        or not page.closes(last)
+        or page.is_sent(last)
+    ):
+        return None
+    start = _upwards(page, last, page.names_us)
+    if start is None:
+        return None
+    dated = _upwards(page, last, lambda block: page.names_us(block) and DATED.search(block) is not None)
+    start = _whole(page, start if dated is None else dated)
+    block = " ".join(page.lines[start : last + 1])
+    return start if _introduces(page, last + 1, block) else None
+
+
+def _upwards(page: Page, last: int, holds: Callable[[str], bool]) -> int | None:
+    """The nearest line at or above from which on the block holds what is asked; few lines only."""
+    block = ""
+    filled = 0
+    for at in range(last, max(-1, last - 7), -1):
+        line = page.lines[at]
+        if page.is_blank(at):
+            continue
+        if not page.is_free(at) or len(line) > LONGEST:
+            return None
+        if at < last and (page.is_sent(at) or page.ends_with_colon(at)):
+            return None
+        block = f"{line} {block}"
+        filled += 1
+        if holds(block):
+            return at
+        if filled >= 5:
+            return None
+    return None
+
+
+def _whole(page: Page, start: int) -> int:
+    """Take in the line above where it is plainly the other half of ours: an open ``<``, or our name."""
+    above = start - 1
+    if above < 0 or page.is_blank(above) or not page.is_free(above):
+        return start
+    line = page.flat[above]
+    folded = line.casefold().rstrip("\"'<( ")
+    ours = len(line) < 80 and any(folded.endswith(mark) for mark in page.marks)
+    return above if ours or line.endswith("<") else start
+
+
+def _introduces(page: Page, at: int, block: str) -> bool:
+    below = page.next_filled(at)
+    if below >= len(page):
+        return WROTE.search(block[-60:]) is not None or DATED.search(block) is not None
+    if page.is_quoted(below) or page.is_sent(below):
+        return True
+    return WROTE.search(block[-60:]) is not None and DATED.search(block) is not None
+
+
+def cut_foreign_attributions(page: Page) -> None:
+    """Attributions that do not name us (another name is shown, or only a date), above a known quotation."""
+    for first in range(1, len(page)):
+        if not page.quote[first] or page.quote[first - 1]:
+            continue
+        last = first - 1
+        while last >= 0 and page.is_blank(last) and not page.cut[last]:
+            last -= 1
+        if last < 0 or first - last > 3 or not page.is_free(last) or not page.closes(last):
+            continue
+        start = _upwards(page, last, _looks_like_attribution)
+        if start is not None and not any(page.is_blank(at) for at in range(start, last)):
+            page.take(_whole(page, start), last + 1)
+
+
+def _looks_like_attribution(block: str) -> bool:
+    dates = DATED.findall(block)
+    if not dates:
+        return False
+    if WROTE.search(block[-60:]) is not None or _ADDRESS.search(block) is not None:
+        return True
+    return len(dates) > 1 and len(block) < 60
+
+
+# --------------------------------------------------------------------------- header blocks
+
+
+def cut_header_block(page: Page) -> None:
+    """Outlook and its like: our From, Sent, To, Subject lines, then our text without any marks."""
+    for at in range(len(page)):
+        found = _header_block(page, at)
+        if found is None:
+            continue
+        start, end = found
+        above = start - 1
+        while above >= 0 and (page.is_blank(above) or _announces(page, above)):
+            if _announces(page, above):
+                start = above
+            above -= 1
+        page.take(start, end)
+        page.take(end, len(page), quote=True)
+        return
+
+
+def _announces(page: Page, at: int) -> bool:
+    line = page.lines[at]
+    return _RULE.match(line) is not None or ORIGINAL_MESSAGE.search(line[:200]) is not None
+
+
+def _is_label(page: Page, at: int) -> bool:
+    return 0 <= at < len(page) and page.is_free(at) and _LABEL.match(page.lines[at]) is not None
+
+
+def _header_block(page: Page, named: int) -> tuple[int, int] | None:
+    """The bounds of a block of three and more ``Label: value`` lines, found by the one that names us.
+
+    A line above that one belongs to it only as a dated label, so that no typed line is taken along.  Where
+    the program shows another name for us, our subject in a dated block does, or our text right below.
+    """
+    if not _is_label(page, named):
+        return None
+    ours = page.names_us(" ".join(page.lines[named : named + 2])[:600])
+    if not ours and (_is_label(page, named - 1) or not _is_label(page, named + 1)):
+        return None
+    start = named
+    while ours and start > named - 2 and _is_label(page, start - 1) and DATED.search(page.lines[start - 1]):
+        start -= 1
+    labels = named - start + 1
+    end = named + 1
+    while end < min(len(page), named + 14):
+        if _is_label(page, end):
+            labels += 1
+        elif page.is_blank(end):
+            if not (ours and _is_label(page, page.next_filled(end))):
+                break
+        elif not _continues(page, end):
+            break
+        end += 1
+    below = page.next_filled(end)
+    ours_below = below < len(page) and page.is_sent(below)
+    block = " ".join(page.lines[start:end])
+    dated = DATED.search(block) is not None
+    if labels < 3 or not (dated or ours_below):
+        return None
+    if not ours:
+        ours = _has_subject(page, start, end) or (ours_below and _ADDRESS.search(block) is not None)
+    return (start, end) if ours else None
+
+
+def _has_subject(page: Page, start: int, end: int) -> bool:
+    return len(page.subject) > 8 and any(
+        page.flat[at].casefold().endswith(page.subject) for at in range(start, end) if not page.is_blank(at)
+    )
+
+
+def _continues(page: Page, at: int) -> bool:
+    """Whether the line is the rest of a label's value: after an empty one, indented, or an address."""
+    line = page.lines[at]
+    if QUOTED.match(line) is None and line[:1] in " \t":
+        return True
+    return "@" in line or page.flat[at - 1].rstrip("* ").endswith((":", "\uff1a"))
