@@ -97,6 +97,16 @@ def ask_command(
                 as_json=as_json,
                 more={"sent": sent},
             )
+        if reply["kind"] == "notice":  # no answer: the mail did not arrive, or its answer cannot be read
+            if not no_ack:
+                client.ack(reply["id"], instance)
+            fail(
+                Exit.FAILED,
+                "no_answer",
+                reply["body"],
+                as_json=as_json,
+                more={"sent": sent, "reply": reply, "acked": not no_ack},
+            )
         say({"sent": sent, "reply": reply, "acked": not no_ack}, reply["body"], as_json=as_json)
         sys.stdout.flush()  # said before it is acked: a reader that is gone must not lose the answer
         if not no_ack:

@@ -66,6 +66,8 @@ class OutboxEvent(StrEnum):
     """Nobody knows whether the server has it."""
     ARRIVED = "arrived"
     """A reply shows that it arrived."""
+    BOUNCED = "bounced"
+    """A server has taken it, and reports that nobody will get it."""
 
 
 def _moves() -> dict[tuple[OutboxState, OutboxEvent], OutboxState]:
@@ -83,6 +85,8 @@ def _moves() -> dict[tuple[OutboxState, OutboxEvent], OutboxState]:
         moves[state, OutboxEvent.ARRIVED] = OutboxState.SENT
         moves[state, OutboxEvent.TRY_LATER] = OutboxState.QUEUED
         moves[state, OutboxEvent.REJECTED] = OutboxState.FAILED
+    for state in (OutboxState.SENT, OutboxState.UNCLEAR):
+        moves[state, OutboxEvent.BOUNCED] = OutboxState.FAILED
     return moves
 
 
@@ -105,6 +109,8 @@ class RecipientState(StrEnum):
     """One attempt ended without a clear answer: it may have arrived, and may go once more."""
     LOST = "lost"
     """Two attempts ended without a clear answer: it may have arrived, and goes no more."""
+    BOUNCED = "bounced"
+    """A server has taken it, and reports that it could not be delivered."""
 
 
 OPEN_RECIPIENTS = frozenset({RecipientState.WAITING, RecipientState.UNCLEAR})

@@ -15,18 +15,17 @@ from typing import assert_never
 
 from attrs import Factory, define, evolve, field, frozen
 
-from mailgateway.domain.choice import parse_choice
 from mailgateway.domain.envelope import Envelope, Source
 from mailgateway.domain.judge import Judged, Waits
-from mailgateway.domain.question import Answered
 from mailgateway.flows.bell import Bell, Event, EventKind
+from mailgateway.flows.bounces import mark
 from mailgateway.flows.commands import obey
 from mailgateway.flows.fates import COMMAND, DELIVERED, RECEIVED, reason_of, step_of
 from mailgateway.flows.folders import advance, renumbering, space
 from mailgateway.flows.held import HELD, hold, row_of
 from mailgateway.flows.leases import check_folder
 from mailgateway.flows.notify_person import tell_trouble
-from mailgateway.flows.resolve import resolve
+from mailgateway.flows.resolve import answer_by_mail
 from mailgateway.flows.sort import Commanded, Deliver, FilingRules, Mail, Turned, sender_and_subject, sort
 from mailgateway.ids import (
     AccountName,
@@ -47,7 +46,6 @@ from mailgateway.store import (
     held,
     journal,
     outbox,
-    questions,
     sources,
 )
 from mailgateway.store.cursors import Cursor
@@ -184,6 +182,8 @@ class _Filing:
         if self._waits(mail, place):
             return
         found = sort(self.tx, self.rules, Mail(self._id(mail, place), place, mail.received_at, mail.judged))
+        if not isinstance(found, Commanded) and found.reported is not None:
+            self.events += mark(self.tx, found.reported)
         match found:
             case Turned():
                 self._turn(mail, found, reply=self._tell(mail, place, found))
@@ -368,7 +368,11 @@ class _Filing:
         )
 
     def _deliver(self, mail: Examined, place: Source, found: Deliver) -> None:
-        envelope = self._answer(found)
+        envelope = found.envelope
+        if found.asked is not None:
+            envelope, won = answer_by_mail(self.tx, envelope, found.asked.question_id, found.asked.revision)
+            if won:
+                self.events.append(Event(EventKind.QUESTION, envelope.question_id or "", envelope.session_id))
         envelopes.add(self.tx, envelope, len(self.filed))
         attachments.add(self.tx, envelope.id, found.parts)
         self._know(place, mail, envelope.id, found.said)
@@ -380,36 +384,6 @@ class _Filing:
         fate = self._fate(mail, sender, subject, found.verdict or DELIVERED)
         reason = reason_of(found.verdict) if found.verdict is not None else ""
         fates.add(self.tx, evolve(fate, step=DELIVERED, reason=reason, envelope_id=envelope.id))
-
-    def _answer(self, found: Deliver) -> Envelope:
-        """Answer the question that the mail replies to, if nobody has; else its words are just words."""
-        envelope = found.envelope
-        if found.asked is None:
-            return envelope
-        question = questions.find(self.tx, found.asked.question_id)
-        if question is None:
-            return envelope
-        choice = parse_choice(envelope.body, question.options)
-        resolution = resolve(
-            self.tx,
-            question_id=question.id,
-            expected_revision=found.asked.revision,
-            choice=choice.value if choice else None,
-            note=choice.note or None if choice else None,
-            text=envelope.body,
-            by=envelope.from_address,
-            door="mail",
-            random=hashlib.sha256(envelope.id.encode()).digest(),
-        )
-        if not isinstance(resolution, Answered):
-            return envelope
-        self.events.append(Event(EventKind.QUESTION, question.id, question.session_id))
-        return evolve(
-            envelope,
-            question_id=question.id,
-            choice=choice.value if choice else None,
-            note=choice.note or None if choice else None,
-        )
 
     def _may_notice(self, envelope: Envelope) -> bool:
         """Notices come from mails that nobody vouches for, so a session holds a few at most."""

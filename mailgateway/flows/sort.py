@@ -15,6 +15,7 @@ from mailgateway.domain.command import Command, parse_command
 from mailgateway.domain.envelope import AttachmentInfo, Envelope, EnvelopeKind, Source, Trust
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.judge import BounceOf, FromPerson, Judged, Refused, Waits
+from mailgateway.domain.outbox import MailKind
 from mailgateway.domain.route import Purpose, Route
 from mailgateway.domain.routing import (
     Ambiguous,
@@ -27,6 +28,7 @@ from mailgateway.domain.routing import (
     claims_of,
     resolve,
 )
+from mailgateway.flows.bounces import Reported, read_report
 from mailgateway.flows.facts import facts_of, named, with_settled_as_threads
 from mailgateway.flows.held import verdict_of
 from mailgateway.flows.notify_person import PersonsMail, Trouble, Writer
@@ -83,6 +85,7 @@ class Turned:
     trouble: Trouble | None = None
     reason: str = ""
     """Why, in our words; ``""``: the verdict says it all."""
+    reported: Reported | None = None
 
 
 @frozen
@@ -110,7 +113,8 @@ class Deliver:
 
     ``asked`` is the question that it may answer; ``verdict`` is set for a notice about a mail that is
     counted as refused.  ``said`` is a digest of who said what when, by which a person's mail is known again
-    that comes another time with another header around it; ``""`` for a notice.
+    that comes another time with another header around it; ``""`` for a notice.  ``reported`` is what a
+    delivery report tells of a mail of ours.
     """
 
     envelope: Envelope
@@ -118,6 +122,7 @@ class Deliver:
     asked: Asked | None = None
     verdict: Verdict | None = None
     said: str = ""
+    reported: Reported | None = None
 
 
 Sorted = Turned | Commanded | Deliver
@@ -298,23 +303,23 @@ def _too_large(tx: Tx, rules: FilingRules, mail: Mail, inbound: Inbound, address
 
 
 def _bounce(tx: Tx, rules: FilingRules, mail: Mail, bounce: BounceOf) -> Sorted:
-    """A report about a mail of ours: the session that sent it is told in our words."""
-    known = threads.find(tx, bounce.message_ids)
-    alive = [thread for thread in known.values() if thread.expires_at > tx.now]
-    if not bounce.failed or not alive:
-        return Turned(Verdict.BOUNCE, bool(known), *sender_and_subject(bounce, rules))
-    thread = alive[0]
-    text = (
-        "A mail server reports that a mail of this session could not be delivered to its recipient. "
-        "The report cannot be verified."
-    )
+    """A report about a mail of ours: the session that sent it is told in our words, once for a recipient."""
+    reported = read_report(tx, bounce)
+    sender, subject = sender_and_subject(bounce, rules)
+    if reported is None:
+        return Turned(Verdict.BOUNCE, bool(threads.find(tx, bounce.message_ids)), sender, subject)
+    thread = threads.find(tx, [reported.mail.message_id]).get(reported.mail.message_id)
+    if thread is None or not reported.failed or reported.mail.kind is MailKind.NOTICE:
+        why = "a mail of ours could not be delivered" if reported.failed else "a mail of ours is delayed"
+        return Turned(Verdict.BOUNCE, True, sender, subject, reason=why, reported=reported)
     notice = evolve(
         _envelope(tx, rules, mail, thread.route, bounce.inbound),
         subject="A mail could not be delivered",
-        body=text,
+        body=reported.words,
         in_reply_to=thread.message_id,
+        question_id=reported.mail.question_id,
     )
-    return Deliver(notice, (), verdict=Verdict.BOUNCE)
+    return Deliver(notice, (), verdict=Verdict.BOUNCE, reported=reported)
 
 
 def sender_and_subject(judged: Judged, rules: FilingRules) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from mailgateway.ids import AccountName, MachineId, MessageId, OutboxId, Questio
 from mailgateway.store import modes
 from mailgateway.store.database import Tx
 from mailgateway.store.prepared import Prepared
-from mailgateway.store.tables import outbox, recipient
+from mailgateway.store.tables import outbox, recipient, thread
 
 SENDABLE = (OutboxState.QUEUED.value, OutboxState.UNCLEAR.value)
 
@@ -156,9 +156,7 @@ def next_sendable(
         .limit(1)
     )
     if looked is not None:
-        query = query.where(
-            or_(outbox.c.state != OutboxState.UNCLEAR.value, outbox.c.id.in_(list(looked)))
-        )
+        query = query.where(or_(outbox.c.state != OutboxState.UNCLEAR.value, outbox.c.id.in_(list(looked))))
     if due_only:
         query = query.where(outbox.c.next_attempt_at <= tx.now).order_by(outbox.c.number)
     else:
@@ -258,7 +256,7 @@ def has_arrived(tx: Tx, found: OutboxRow) -> None:
     accepted = [
         RecipientRow(one.address, RecipientState.ACCEPTED, one.code, one.reply)
         for one in found.recipients
-        if one.state is not RecipientState.REJECTED
+        if one.state not in {RecipientState.REJECTED, RecipientState.BOUNCED}
     ]
     write_recipients(tx, found.id, accepted)
 
@@ -275,6 +273,19 @@ def doubtful(tx: Tx, machine_id: MachineId, account: AccountName) -> tuple[Outbo
         )
         .order_by(outbox.c.number)
         .limit(100)
+    ).all()
+    return tuple(_value(tx, row) for row in rows)
+
+
+def of_message_ids(tx: Tx, message_ids: Sequence[MessageId]) -> tuple[OutboxRow, ...]:
+    """The mails of the outbox that were sent under these Message-IDs; at most 20 ids are looked up."""
+    if not message_ids:
+        return ()
+    rows = tx.execute(
+        select(*_FACTS)
+        .join(thread, thread.c.outbox_id == outbox.c.id)
+        .where(thread.c.message_id.in_(message_ids[:20]), thread.c.expires_at > tx.now)
+        .distinct()
     ).all()
     return tuple(_value(tx, row) for row in rows)
 

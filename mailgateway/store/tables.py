@@ -393,7 +393,7 @@ recipient = Table(
     metadata,
     Column("outbox_id", ForeignKey("outbox.id"), primary_key=True),
     Column("address", String(320), primary_key=True),
-    Column("state", String(16), nullable=False),  # waiting | accepted | rejected | unclear | lost
+    Column("state", String(16), nullable=False),  # waiting accepted rejected unclear lost bounced
     Column("code", Integer),
     Column("reply", Text, nullable=False, server_default=""),
 )

@@ -296,6 +296,7 @@ class RefusedTests(InboundTestCase):
 
     def test_a_bounce_is_told_to_the_session(self) -> None:
         """In our words, as a notice; nothing of the report is repeated."""
+        self.conclude(self.claim())
         report = _bounce(self.sent.message_id)
         received = self.receive(report)
         self.assertEqual((received.routed, dict(received.refused)), (0, {"bounce": 1}))
@@ -303,11 +304,6 @@ class RefusedTests(InboundTestCase):
         self.assertEqual((found.kind, found.trust), (EnvelopeKind.NOTICE, Trust.SYSTEM))
         self.assertNotIn("mailbox full of spam", found.body + found.quoted + found.subject)
         self.assertEqual(found.in_reply_to, self.sent.message_id)
-
-    def test_bounces_cannot_flood_a_session(self) -> None:
-        """Anybody can forge a report, so only a few wait at a time."""
-        self.receive(*(_bounce(self.sent.message_id, n) for n in range(NOTICES + 5)))
-        self.assertEqual(len(self.pending()), NOTICES)
 
     def test_a_bounce_of_nothing_of_ours_is_counted(self) -> None:
         """No thread, no notice, no row."""
@@ -325,6 +321,18 @@ class RefusedTests(InboundTestCase):
         (found,) = self.pending()
         self.assertEqual(found.kind, EnvelopeKind.NOTICE)
         self.assertNotIn("secret", found.body + found.subject)
+
+    def test_notices_cannot_flood_a_session(self) -> None:
+        """Nobody vouches for what they tell of, so only a few wait at a time."""
+        uids = self.folder.put(*(self.reply(f"long {number}") for number in range(NOTICES + 5)))
+        mails = []
+        for uid in uids:
+            inbound = read(self.folder.mails[uid])
+            assert isinstance(inbound, Inbound)
+            refused = Refused(verdict=Verdict.TOO_LARGE, reason="too large", inbound=inbound)
+            mails.append(self.examined(uid, refused))
+        self.now(self.receiving(*mails))
+        self.assertEqual(len(self.pending()), NOTICES)
 
     def test_malformed_is_counted(self) -> None:
         """A mail that cannot be read stops nothing."""
