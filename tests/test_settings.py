@@ -217,10 +217,6 @@ class RefusedTests(Refusing):
         self.assertIn("`token_command`", found["accounts.main.imap.oauth"])
         written = account({"password_file": "", "vault": "mail"})
         self.assertIn("later", self.problems(tables(accounts={"main": written}))["accounts.main.imap.vault"])
-        found = self.problems(tables(security={"authentication": "single-mailbox"}))
-        self.assertIn('"thread" is the weaker', found["security.single_mailbox_proof"])
-        fine = {"authentication": "single-mailbox", "single_mailbox_proof": "thread"}
-        self.assertEqual(parse(tables(security=fine), ENVIRON).security.authentication, "single-mailbox")
 
     def test_between_settings(self) -> None:
         """Port 0 needs a socket; who approves must be allowed; a credential is a name."""
@@ -251,16 +247,31 @@ class RefusedTests(Refusing):
             ENVIRON,
         ).warnings
         self.assertEqual(
-            [sentence.split()[0] for sentence in found], ["Nobody", "people.notify", "daemon.host"]
+            [sentence.split()[0] for sentence in found],
+            ["security.trusted_authserv_ids", "people.notify", "daemon.host"],
         )
         trusted = tables(security={"trusted_authserv_ids": ["mx.example.org"]})
         self.assertEqual(parse(trusted, ENVIRON).warnings, ())
 
     def test_one_mailbox_for_both_is_warned_of(self) -> None:
-        """It believes more than the usual way does, so ``status`` says whom."""
-        shared = {"authentication": "single-mailbox", "single_mailbox_proof": "thread"}
-        (warning,) = parse(tables(security=shared), ENVIRON).warnings
-        self.assertIn("knows a Message-ID that we sent is believed", warning)
+        """It believes more than the usual way does, so ``status`` says whom, and which proof is active."""
+        for proof, words in (
+            ("sent-copy", "same mail lies in the Sent folder"),
+            ("thread", "knows a Message-ID"),
+        ):
+            shared = {"authentication": "single-mailbox", "single_mailbox_proof": proof}
+            (warning,) = parse(tables(security=shared), ENVIRON).warnings
+            self.assertIn(words, warning)
+            self.assertIn(f"the proof {proof}", warning)
+
+    def test_a_provider_whose_results_say_nothing(self) -> None:
+        """Where they are left out when DKIM fails, an id changes nothing; Microsoft has none to trust."""
+        riseup = account({"host": "mail.riseup.net"})
+        trusted = {"trusted_authserv_ids": ["mx1.riseup.net"]}
+        (warning,) = parse(tables(accounts={"main": riseup}, security=trusted), ENVIRON).warnings
+        self.assertIn("Riseup", warning)
+        microsoft = account({"host": "outlook.office365.com"})
+        self.assertEqual(parse(tables(accounts={"main": microsoft}), ENVIRON).warnings, ())
 
 
 VALUES = st.recursive(

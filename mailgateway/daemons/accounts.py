@@ -13,13 +13,15 @@ from twisted.logger import Logger
 from mailgateway.daemons.copies import Copies, keeps_copies
 from mailgateway.daemons.health import DoorHealth
 from mailgateway.daemons.logins import Logins
+from mailgateway.daemons.rules import rules_for
 from mailgateway.daemons.sender import Sender
 from mailgateway.daemons.sent import ImapSentFolder
 from mailgateway.daemons.tasks import Tasks
 from mailgateway.daemons.watcher import Watcher
 from mailgateway.errors import StoreError
 from mailgateway.flows.bell import Bell
-from mailgateway.flows.ports import AccountStatus, Database, ScanSummary
+from mailgateway.flows.evidence import Witnesses
+from mailgateway.flows.ports import AccountStatus, Database, KeyLookup, ScanSummary
 from mailgateway.flows.scan import Scanned, ScanRules
 from mailgateway.ids import AccountName
 from mailgateway.settings import Account
@@ -56,6 +58,7 @@ class AccountService(MultiService):
     scan_interval_seconds: float
     board: ScanBoard
     sends: bool
+    keys: KeyLookup | None = None
     _tasks: Tasks = field(factory=Tasks, init=False)
     _imap: DoorHealth = field(init=False)
     _smtp: DoorHealth = field(init=False)
@@ -99,12 +102,13 @@ class AccountService(MultiService):
                 self.reactor,
                 self.database,
                 self.bell,
-                self.rules,
+                rules_for(self.rules, self.account),
                 logins,
                 folder,
                 health,
                 self.scan_interval_seconds,
                 self.board.scanned,
+                Witnesses(self.keys, self._sent),
             )
             self._watchers.append(watcher)
             self._adopt(watcher)

@@ -6,13 +6,16 @@ Flows know no settings: they are handed values, and here these are made.  Nothin
 import os
 from datetime import timedelta
 
+from attrs import evolve
+
 from mailgateway.domain.identity import Identity
 from mailgateway.flows.notify_person import Writer
 from mailgateway.flows.scan import ScanRules
 from mailgateway.flows.sort import FilingRules
 from mailgateway.flows.submit import Sender as SendingAs
 from mailgateway.mail.own import normalise_address, own_of
-from mailgateway.settings import Settings
+from mailgateway.providers import Results, of_imap
+from mailgateway.settings import Account, Settings
 
 
 def sending_as(settings: Settings) -> SendingAs:
@@ -41,3 +44,14 @@ def rules_of(settings: Settings, token_key: str, identity: Identity) -> ScanRule
         frozenset(map(normalise_address, settings.people.may_command)),
     )
     return ScanRules(filing, timedelta(hours=settings.security.route_ttl_hours))
+
+
+def rules_for(rules: ScanRules, account: Account) -> ScanRules:
+    """The same for one account: where its provider is known to write its results is believed first."""
+    results = of_imap(account.imap.host).results
+    if (
+        results is Results.ABOVE
+    ):  # the usual place, and what is assumed of a stranger: the settings know better
+        return rules
+    own = evolve(rules.filing.own, results=results)
+    return evolve(rules, filing=evolve(rules.filing, own=own))

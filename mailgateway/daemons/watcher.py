@@ -28,6 +28,7 @@ from mailgateway.domain.judge import Judged
 from mailgateway.errors import StoreError
 from mailgateway.flows import flag, leases
 from mailgateway.flows.bell import Bell, EventKind, Numbered
+from mailgateway.flows.evidence import Witnesses
 from mailgateway.flows.leases import Lease
 from mailgateway.flows.ports import Database
 from mailgateway.flows.scan import Scanned, Scanner, ScanRules
@@ -44,6 +45,9 @@ NO_FENCE = 0
 
 FLAG_SECONDS = 1.0
 """Acks that come close together are flagged together, and news in between takes them along."""
+
+AGAIN_SECONDS = 1.0
+"""Held mail is not tried again sooner."""
 
 STOP_SECONDS = 6.0
 """How long a stop waits for the goodbye to the server."""
@@ -68,6 +72,7 @@ class Watcher(Service):
     health: DoorHealth
     scan_interval_seconds: float
     scanned: Callable[[Scanned], None]
+    witnesses: Witnesses = field(factory=Witnesses)
     _tasks: Tasks = field(factory=Tasks, init=False)
     _watching: Watching = field(init=False)
     _core: Core = field(init=False)
@@ -76,11 +81,13 @@ class Watcher(Service):
     _watches: bool = field(default=False, init=False)
     _delay: IDelayedCall | None = field(default=None, init=False)
     _flagging: IDelayedCall | None = field(default=None, init=False)
+    _again: IDelayedCall | None = field(default=None, init=False)
+    """When held mail is to be tried again."""
     _unsubscribe: Any = field(default=None, init=False)
     _log: Logger = field(factory=Logger, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._scanner = Scanner(self.database, self.bell, self.rules, self._in_thread)
+        self._scanner = Scanner(self.database, self.bell, self.rules, self._in_thread, self.witnesses)
         self._core = Core(
             clock=self.reactor,
             connect=self._connect,
@@ -135,7 +142,7 @@ class Watcher(Service):
         self.health.tell(Condition(AccountState.STANDBY))
 
     def _cancel_delays(self) -> None:
-        for delay in (self._delay, self._flagging):
+        for delay in (self._delay, self._flagging, self._again):
             if delay is not None and delay.active():
                 delay.cancel()
 
@@ -207,6 +214,11 @@ class Watcher(Service):
         """A scan is over; the line sets the flags that are due next."""
         if self._flagging is not None and _waits(self._flagging):
             self._flagging.cancel()
+        if self._again is not None and _waits(self._again):
+            self._again.cancel()
+        if scanned.again_in is not None:
+            pause = max(scanned.again_in, AGAIN_SECONDS)
+            self._again = self.reactor.callLater(pause, self._watching.nudge)
         self.scanned(scanned)
 
     async def _in_thread(self, judging: Callable[[], Judged]) -> Judged:

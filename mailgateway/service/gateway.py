@@ -5,6 +5,7 @@ all of it within ten seconds.
 """
 
 import os
+import resource
 import signal
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from twisted.logger import Logger
 from mailgateway.daemons.accounts import AccountService, ScanBoard
 from mailgateway.daemons.idle_exit import IdleExit
 from mailgateway.daemons.instance_lock import InstanceLock
+from mailgateway.daemons.keys import DnsKeys
 from mailgateway.daemons.listening import Listening
 from mailgateway.daemons.rules import rules_of, sending_as
 from mailgateway.daemons.service_manager import Watchdog, notify
@@ -33,6 +35,7 @@ from mailgateway.flows.start import introduce
 from mailgateway.http.api import make_site
 from mailgateway.http.doors import Doors
 from mailgateway.http.keys import Keys, read_keys
+from mailgateway.http.limits import share_of
 from mailgateway.settings import Settings, load
 from mailgateway.store.threaded import ThreadedDatabase
 
@@ -60,6 +63,7 @@ class Gateway(MultiService):
     loaded_at: datetime
     _bell: Bell = field(factory=Bell, init=False)
     _board: ScanBoard = field(factory=ScanBoard, init=False)
+    _dns: DnsKeys = field(init=False)
     _reloading: DeferredLock = field(factory=DeferredLock, init=False)
     _doors: Doors = field(init=False)
     _accounts: list[AccountService] = field(factory=list, init=False)
@@ -69,6 +73,7 @@ class Gateway(MultiService):
 
     def __attrs_post_init__(self) -> None:
         MultiService.__init__(self)
+        self._dns = DnsKeys(self.reactor)
 
     # --- beginning and ending -----------------------------------------------------------------------
 
@@ -85,6 +90,7 @@ class Gateway(MultiService):
             sender=lambda: sending_as(self.settings),
             uploads=self.settings.daemon.state_dir / "uploads",
             mint=os.urandom,
+            share=share_of(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
         )
         self.listening.open(self.reactor, lambda: make_site(self._doors))
         for part in self._parts():
@@ -124,6 +130,7 @@ class Gateway(MultiService):
                 self.settings.daemon.scan_interval_seconds,
                 self._board,
                 sends=account is self.settings.sending,
+                keys=self._dns,
             )
             for account in self.settings.watched
         ]

@@ -1,4 +1,4 @@
-"""The rules between the settings: which belong together, what fills in what, what is legal but hardly meant.
+"""The rules between the settings: which belong together, what fills in what.
 
 ``parse`` is a function of its arguments: no file, no clock, no network.  It tells every problem that can be
 told before the others are mended.
@@ -24,7 +24,6 @@ from mailgateway.settings.tables import Reading, joined, overlaid, read, tables
 from mailgateway.settings.values import (
     Account,
     AccountTable,
-    Authentication,
     Daemon,
     Device,
     Key,
@@ -36,9 +35,9 @@ from mailgateway.settings.values import (
     ServerSettings,
     ServerTable,
     Settings,
-    SingleMailboxProof,
     Tls,
 )
+from mailgateway.settings.warnings import is_allowed, is_loopback, warnings_of
 
 T = TypeVar("T", bound=AttrsInstance)
 
@@ -86,7 +85,7 @@ def parse(
     daemon = _section(Daemon, whole, reading)
     device = _section(Device, whole, reading)
     people = _people(_section(People, whole, reading), reading)
-    security = _security(_section(Security, whole, reading), reading)
+    security = _security(_section(Security, whole, reading))
     notify = _section(Notify, whole, reading)
     retention = _section(Retention, whole, reading)
     oauth = _named(OAuth, whole, "oauth", reading)
@@ -116,7 +115,7 @@ def parse(
         keys=keys,
         source=source,
     )
-    return evolve(settings, warnings=tuple(_warnings(settings)))
+    return evolve(settings, warnings=tuple(warnings_of(settings)))
 
 
 def _section(made: type[T], whole: Mapping[str, object], reading: Reading) -> T | None:
@@ -142,7 +141,7 @@ def _people(people: People | None, reading: Reading) -> People | None:
         return None
     for name in ("may_approve", "may_command"):
         for address in getattr(people, name):
-            if not _is_allowed(people, address):
+            if not is_allowed(people, address):
                 reading.wrong(f"people.{name}", "must name only addresses that `people.allowed` names too")
                 break
     return evolve(
@@ -153,22 +152,9 @@ def _people(people: People | None, reading: Reading) -> People | None:
     )
 
 
-def _is_allowed(people: People, address: str) -> bool:
-    return address.lower() in {person.lower() for person in people.allowed}
-
-
-def _security(security: Security | None, reading: Reading) -> Security | None:
+def _security(security: Security | None) -> Security | None:
     if security is None:
         return None
-    if (
-        security.authentication is Authentication.SINGLE_MAILBOX
-        and security.single_mailbox_proof is SingleMailboxProof.SENT_COPY
-    ):
-        reading.wrong(
-            "security.single_mailbox_proof",
-            "the proof by the sent copy is not built yet; "
-            '"thread" is the weaker alternative: a reply must name a Message-ID that we sent',
-        )
     return evolve(security, accepted_tags=tuple(dict.fromkeys((security.tag, *security.accepted_tags))))
 
 
@@ -246,25 +232,13 @@ def _port(kind: str, table: ServerTable | None, path: str, reading: Reading) -> 
         reading.wrong(
             f"{path}.{kind}.host", f'is missing; name the {kind.upper()} server: host = "mail.example.org"'
         )
-    if table.tls is Tls.NONE and table.host and not _is_loopback(table.host):
+    if table.tls is Tls.NONE and table.host and not is_loopback(table.host):
         reading.wrong(
             f"{path}.{kind}.tls",
             "may be none only for a host on this machine (127.0.0.1, ::1, localhost): "
             "a password would travel in the clear; use implicit or starttls",
         )
     return table.port or (IMPLICIT_PORT if table.tls is Tls.IMPLICIT else PLAIN_PORT)[kind]
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether a host is this machine for certain; no name but ``localhost`` is."""
-    if host in {"localhost", "127.0.0.1", "::1"}:
-        return True
-    import ipaddress  # noqa: PLC0415 - costs a start that the usual hosts need not pay
-
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _sources(table: object) -> list[str]:
@@ -304,29 +278,3 @@ def _secret(table: ServerTable | None, written: object, path: str, reading: Read
         case ["vault"]:
             reading.wrong(f"{path}.vault", "the vault comes later; a `password_file` works today")
     return None
-
-
-def _warnings(settings: Settings) -> list[str]:
-    """Say what is legal, but hardly meant."""
-    found = []
-    security = settings.security
-    if security.authentication is Authentication.REQUIRED and not security.trusted_authserv_ids:
-        found.append(
-            "Nobody is heard: security.authentication is required, security.trusted_authserv_ids is empty. "
-            "Name the server whose Authentication-Results may be trusted (the first word of that header)."
-        )
-    if security.authentication is Authentication.SINGLE_MAILBOX:
-        found.append(
-            "security.authentication is single-mailbox: whoever can write into that mailbox and knows a "
-            "Message-ID that we sent is believed; a mailbox of its own for the agents is safer."
-        )
-    if not _is_allowed(settings.people, settings.people.notify):
-        found.append(
-            "people.notify is not among people.allowed: an answer from that address itself is not heard."
-        )
-    if settings.daemon.port and not _is_loopback(settings.daemon.host):
-        found.append(
-            "daemon.host is not a loopback address: the API, and the keys in it, travel without TLS. "
-            "Put a TLS proxy in front, or listen on 127.0.0.1."
-        )
-    return found
