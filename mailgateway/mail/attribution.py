@@ -9,12 +9,13 @@ import re
 from collections.abc import Callable
 
 from mailgateway.mail.page import DATED, QUOTED, Page
-from mailgateway.mail.phrases import ORIGINAL_MESSAGE, WROTE
+from mailgateway.mail.phrases import FROM_LABELS, ORIGINAL_MESSAGE, WROTE
 
 LONGEST = 400
 """Characters of a line that may belong to an attribution."""
 
-_LABEL = re.compile(r"[\s>*_|]{0,6}[^\s:\uff1a][^:\uff1a<>@]{0,30}?[ *_\xa0]{0,3}[:\uff1a]")
+_LABEL = re.compile(r"[\s>*_|]{0,6}[^\s:\uff1a\d][^:\uff1a<>@\d]{0,30}?[ *_\xa0]{0,3}[:\uff1a]")
+_DAY = re.compile(r"\b(?:19|20)\d\d\b|\d\u5e74|\d+[/.-]\d+[/.-]\d+")
 _RULE = re.compile(r"[\s>]{0,6}[_\u2500=*-]{5,}\s*$")
 _ADDRESS = re.compile(r"[<(\[][^<>\s]{1,64}@[^<>\s]{1,255}[>)\]]")
 
@@ -63,14 +64,19 @@ def _upwards(page: Page, last: int, holds: Callable[[str], bool]) -> int | None:
     """The nearest line at or above from which on the block holds what is asked; few lines only."""
     block = ""
     filled = 0
+    gap = False
     for at in range(last, max(-1, last - 7), -1):
         line = page.lines[at]
         if page.is_blank(at):
+            gap = filled > 0
             continue
         if not page.is_free(at) or len(line) > LONGEST:
             return None
         if at < last and (page.is_sent(at) or page.ends_with_colon(at)):
             return None
+        if gap and page.names_us(block) and not page.names_us(line):
+            return None  # what names us is whole: a date above a gap is somebody else's
+        gap = False
         block = f"{line} {block}"
         filled += 1
         if holds(block):
@@ -129,8 +135,8 @@ def _looks_like_attribution(block: str) -> bool:
 
 def cut_header_block(page: Page) -> None:
     """Outlook and its like: our From, Sent, To, Subject lines, then our text without any marks."""
-    for at in range(len(page)):
-        found = _header_block(page, at)
+    for at, foreign in [*((at, False) for at in range(len(page))), *((at, True) for at in range(len(page)))]:
+        found = _header_block(page, at, foreign=foreign)
         if found is None:
             continue
         start, end = found
@@ -153,19 +159,20 @@ def _is_label(page: Page, at: int) -> bool:
     return 0 <= at < len(page) and page.is_free(at) and _LABEL.match(page.lines[at]) is not None
 
 
-def _header_block(page: Page, named: int) -> tuple[int, int] | None:
+def _header_block(page: Page, named: int, *, foreign: bool) -> tuple[int, int] | None:
     """The bounds of a block of three and more ``Label: value`` lines, found by the one that names us.
 
-    A line above that one belongs to it only as a dated label, so that no typed line is taken along.  Where
-    the program shows another name for us, our subject in a dated block does, or our text right below.
+    A line above that one belongs to it only as a dated label, so that no typed line is taken along.  In a
+    ``foreign`` block the program shows another name for us: then it is our subject in a dated block that
+    tells, or our text right below.
     """
     if not _is_label(page, named):
         return None
-    ours = page.names_us(" ".join(page.lines[named : named + 2])[:600])
-    if not ours and (_is_label(page, named - 1) or not _is_label(page, named + 1)):
+    value = _value(page, named)
+    if not (FROM_LABELS.match(value) or _ADDRESS.search(value) if foreign else page.names_us(value)):
         return None
     start = named
-    while ours and start > named - 2 and _is_label(page, start - 1) and DATED.search(page.lines[start - 1]):
+    while start > named - 2 and _is_label(page, start - 1) and _DAY.search(page.lines[start - 1]):
         start -= 1
     labels = named - start + 1
     end = named + 1
@@ -173,9 +180,9 @@ def _header_block(page: Page, named: int) -> tuple[int, int] | None:
         if _is_label(page, end):
             labels += 1
         elif page.is_blank(end):
-            if not (ours and _is_label(page, page.next_filled(end))):
+            if foreign or not _is_label(page, page.next_filled(end)):
                 break
-        elif not _continues(page, end):
+        elif foreign or not _continues(page, end):
             break
         end += 1
     below = page.next_filled(end)
@@ -184,9 +191,13 @@ def _header_block(page: Page, named: int) -> tuple[int, int] | None:
     dated = DATED.search(block) is not None
     if labels < 3 or not (dated or ours_below):
         return None
-    if not ours:
-        ours = _has_subject(page, start, end) or (ours_below and _ADDRESS.search(block) is not None)
-    return (start, end) if ours else None
+    return (start, end) if not foreign or ours_below or _has_subject(page, start, end) else None
+
+
+def _value(page: Page, at: int) -> str:
+    """A label with its value, which may stand in the next line."""
+    alone = at + 1 < len(page) and page.flat[at].rstrip("* ").endswith((":", "\uff1a"))
+    return " ".join(page.lines[at : at + 1 + alone])[:600]
 
 
 def _has_subject(page: Page, start: int, end: int) -> bool:
@@ -197,6 +208,8 @@ def _has_subject(page: Page, start: int, end: int) -> bool:
 
 def _continues(page: Page, at: int) -> bool:
     """Whether the line is the rest of a label's value: after an empty one, indented, or an address."""
+    if not page.is_free(at):
+        return False
     line = page.lines[at]
     if QUOTED.match(line) is None and line[:1] in " \t":
         return True

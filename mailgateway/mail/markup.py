@@ -49,6 +49,7 @@ _LIST = frozenset({"ol", "ul"})
 _DROPPED = frozenset({"script", "style", "title", "textarea", "template", "noscript", "object", "svg"})
 _HIDDEN = re.compile(
     r"display:none|visibility:hidden|font-size:0(?![.\d]*[1-9])|mso-hide:all|max-height:0(?:px)?(?:;|$)"
+    r"|opacity:0(?![.\d]*[1-9])|(?<![\w-])color:transparent|text-indent:-\d{3}|left:-\d{3}|top:-\d{3}"
 )
 
 _QUOTE_CLASS = re.compile(
@@ -203,6 +204,8 @@ class _Reader:
             each[1].lower(): _unescaped(each[2] or each[3] or each[4] or "")
             for each in _ATTRIBUTE.finditer(found[3][:4000])
         }
+        if "hidden" in found[3] and "hidden" in _ATTRIBUTE.sub(" ", found[3][:4000]).lower().split():
+            attributes["hidden"] = ""
         if tag in _RAW and tag not in missing:
             end = lowered.find(f"</{tag}", found.end())
             if end >= 0:
@@ -233,7 +236,7 @@ class _Reader:
             self._void(tag, given)
             return
         opened = _Open(tag)
-        opened.hidden = tag in _DROPPED or _HIDDEN.search(style) is not None
+        opened.hidden = tag in _DROPPED or "hidden" in given or _HIDDEN.search(style) is not None
         opened.box = tag == "blockquote"
         opened.aside = _ASIDE_CLASS.search(classes) is not None
         opened.quote = bool(

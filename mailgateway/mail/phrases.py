@@ -174,6 +174,13 @@ ORIGINAL_MESSAGE = re.compile(
 )
 """``-----Original Message-----`` in any language: words between rules; asked only above our header block."""
 
+FROM_LABELS = re.compile(
+    r"[\s>*_]{0,6}(?:from|von|de|da|van|från|fra|lähettäjä|od|от|від|发件人|寄件者|寄件人|差出人|送信者"
+    r"|보낸 ?사람|gönderen|kimden|מאת|من)[ *\xa0]{0,3}[:\uff1a]",
+    re.IGNORECASE,
+)
+"""The label of the sender in a header block; asked where the block does not name the gateway."""
+
 _PRODUCTS = (
     r"iphon\w|ipad|ipod|galaxy|samsung|android|outlook|huawei|honor|xiaomi|redmi|小米|华为|oppo|vivo"
     r"|oneplus|realme"

@@ -34,12 +34,12 @@ def _cut_quotes(page: Page) -> None:
     at = 0
     words_above = False
     while at < len(page):
-        if page.fenced[at] or not QUOTED.match(page.lines[at]):
+        if page.fenced[at] or not page.is_quoted(at):
             words_above = words_above or (not page.cut[at] and not page.is_blank(at))
             at += 1
             continue
         end = at
-        while end < len(page) and QUOTED.match(page.lines[end]) and not page.fenced[end]:
+        while end < len(page) and page.is_quoted(end) and not page.fenced[end]:
             end += 1
         run = range(at, end)
         known = any(page.is_within_sent(each) for each in run)
