@@ -60,6 +60,11 @@ class ImapLine:
         """Whether the server tells news by itself."""
         return self.connection.supports("IDLE") and self._idle_refused < IDLE_REFUSALS
 
+    @property
+    def usable(self) -> bool:
+        """Whether the connection is in order."""
+        return self.connection.alive
+
     def listen(self, news: Callable[[], None], lost: Callable[[PeerError], None]) -> None:
         """From now on tell."""
         self._news, self._lost = news, lost

@@ -2,8 +2,10 @@
 
 Policy.  One attempt at a time.  A connection is given up at the first failure and a new one made after a
 delay that depends on the class of the failure (``domain.reconnect``).  A refused credential is not tried
-again before its time, or before the operator acts.  One scan at a time: news that come during a scan lead to
-a follow-up that the scan itself makes (``Line.catch_up``).  ``docs/watcher.dot`` is drawn from here.
+again before its time, or before the operator acts.  A server that asks for patience in the middle of its
+work gets it, on the connection that there is.  After the machine's sleep no connection is believed in, and
+nobody waits for a network that may be another one by now.  One scan at a time: news that come during a scan
+lead to a follow-up that the scan itself makes (``Line.catch_up``).  ``docs/watcher.dot`` is drawn from here.
 """
 
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from datetime import datetime
 from automat import TypeMachineBuilder
 
 from mailgateway.daemons.watching import (
+    IMPATIENT,
     Attempt,
     Busy,
     Core,
@@ -24,6 +27,7 @@ from mailgateway.daemons.watching import (
     catch_up,
     hold,
     idle,
+    pause,
     poll,
     prepare,
 )
@@ -40,6 +44,7 @@ def watching_machine() -> TypeMachineBuilder[Watching, Core]:
     catching_up = builder.state("catching up", catch_up)
     idling = builder.state("idling", idle)
     polling = builder.state("polling", poll)
+    pausing = builder.state("pausing", pause)
     backing_off = builder.state("backing off", back_off)
     refused = builder.state("refused", hold)
 
@@ -53,19 +58,31 @@ def watching_machine() -> TypeMachineBuilder[Watching, Core]:
     catching_up.upon(Watching.caught_up).to(idling).returns(None)
     catching_up.upon(Watching.caught_up_unannounced).to(polling).returns(None)
 
+    catching_up.upon(Watching.paused).to(pausing).returns(None)
+
     for resting in (idling, polling):
         resting.upon(Watching.news).to(catching_up)(_rise)
-        resting.upon(Watching.renew).to(catching_up)(_rise)
         resting.upon(Watching.nudge).loop()(_pass_on)
-        resting.upon(Watching.lost).to(backing_off)(_rise_and_drop)
-        resting.upon(Watching.refused).to(refused)(_rise_and_give_up)
-        resting.upon(Watching.stop).to(stopped)(_rise_and_part)
+    for event in (Watching.news, Watching.nudge):  # there is more to do already, when the time has come
+        pausing.upon(event).loop().returns(None)
+    for still in (idling, polling, pausing):
+        still.upon(Watching.renew).to(catching_up)(_rise)
+        still.upon(Watching.woke).to(connecting)(_rise_and_cut)
+        still.upon(Watching.lost).to(backing_off)(_rise_and_drop)
+        still.upon(Watching.refused).to(refused)(_rise_and_give_up)
+        still.upon(Watching.stop).to(stopped)(_rise_and_part)
 
     for busy in (preparing, catching_up):
         busy.upon(Watching.lost).to(backing_off)(_drop)
         busy.upon(Watching.refused).to(refused)(_give_up)
         busy.upon(Watching.stop).to(stopped)(_part)
+        busy.upon(Watching.woke).to(connecting)(_cut)
         busy.upon(Watching.news).loop().returns(None)  # the scan that is to come, or goes on, sees it
+
+    connecting.upon(Watching.woke).loop().returns(None)  # its deadline has passed, too
+    backing_off.upon(Watching.woke).loop()(_hurry)
+    for settled in (stopped, refused):  # nobody is to hurry a password
+        settled.upon(Watching.woke).loop().returns(None)
 
     waiting = (backing_off, refused)
     backing_off.upon(Watching.retry).to(connecting).returns(None)
@@ -78,7 +95,7 @@ def watching_machine() -> TypeMachineBuilder[Watching, Core]:
     catching_up.upon(Watching.nudge).loop()(_remind)
     for state in (stopped, connecting, preparing, *waiting):  # the catching up that is to come sees it
         state.upon(Watching.nudge).loop().returns(None)
-    for trying in (connecting, preparing, catching_up, idling, polling):
+    for trying in (connecting, preparing, catching_up, idling, polling, pausing):
         trying.upon(Watching.start).loop().returns(None)
     return builder
 
@@ -126,6 +143,23 @@ def _rise_and_give_up(
 ) -> None:
     data.end()
     core.hang_up()
+
+
+def _rise_and_cut(_watching: Watching, core: Core, data: Resting) -> None:
+    data.end()
+    core.up_since = None
+    core.hang_up()
+
+
+def _cut(_watching: Watching, core: Core, data: Busy) -> None:
+    core.up_since = None
+    core.hang_up()
+    data.task.cancel()
+
+
+def _hurry(_watching: Watching, core: Core, data: Waiting) -> None:
+    if core.failure in IMPATIENT and data.timer is not None and data.timer.active():
+        data.timer.reset(0)
 
 
 def _rise_and_part(_watching: Watching, core: Core, data: Resting) -> None:

@@ -19,7 +19,24 @@ from twisted.python.failure import Failure
 from mailgateway.daemons.tasks import Tasks
 from mailgateway.domain.account import AccountState
 from mailgateway.domain.reconnect import PROVEN_SECONDS, FailureClass, delay_seconds, failure_class
-from mailgateway.errors import Fault, LoginRefused, MailgatewayError, PeerError, place_of
+from mailgateway.errors import (
+    CommandRefused,
+    Fault,
+    LoginRefused,
+    MailgatewayError,
+    PeerError,
+    Throttled,
+    place_of,
+)
+
+MOST_PAUSES = 3
+"""How often in a row a connection is kept for a server that asks for patience."""
+
+LONGEST_PAUSE = 1_800.0
+"""Seconds; a connection that may do nothing for longer is not kept."""
+
+IMPATIENT = frozenset({FailureClass.NETWORK, FailureClass.CLEAN})
+"""Failures whose delay nobody asked for: a machine that woke need not keep it."""
 
 STORE_SECONDS = 30.0
 """The longest delay after a failure of our own database."""
@@ -43,6 +60,10 @@ class Line(Protocol):
     @property
     def idles(self) -> bool:
         """Whether the server tells news by itself (IDLE, RFC 2177)."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether the connection is in order, whatever the last command came to."""
 
     def listen(self, news: Callable[[], None], lost: Callable[[PeerError], None]) -> None:
         """From now on tell of news while resting, and of the loss of the connection."""
@@ -87,6 +108,9 @@ class Watching(Protocol):
     def stop(self) -> None:
         """Let everything go."""
 
+    def woke(self) -> None:
+        """The machine slept: connections that look alive are dead, and waiting for the network is over."""
+
     def nudge(self) -> None:
         r"""There is something to do on the mailbox (``\Seen`` to be set)."""
 
@@ -114,6 +138,9 @@ class Watching(Protocol):
     def refused(self, line: Line | None, until: datetime | None) -> None:
         """The credential must not be tried: before ``until``, or at all."""
 
+    def paused(self, line: Line, error: PeerError) -> None:
+        """The server asks for patience, on a connection that is in order."""
+
     def retry(self) -> None:
         """The delay is over."""
 
@@ -137,6 +164,8 @@ class Core:
     failure: FailureClass | None = None
     failures: int = 0
     up_since: float | None = None
+    pauses: int = 0
+    """How often in a row the line that counts was asked for patience."""
     log: Logger = field(factory=Logger)
     parting: Deferred[None] | None = None
     """Fires when the last goodbye is said."""
@@ -182,9 +211,13 @@ class Core:
         # our own ground is looked at again soon: it is nobody's server that could be hammered
         return kind, seconds if isinstance(error, PeerError) else min(seconds, STORE_SECONDS)
 
+    def may_pause(self, line: Line) -> bool:
+        """Whether patience is worth having with this line, rather than making a new one."""
+        return line is self.line and line.usable and self.pauses < MOST_PAUSES
+
     def give_up_line(self) -> Line | None:
         """The line that counted until now; nothing that it tells counts any more."""
-        line, self.line = self.line, None
+        line, self.line, self.pauses = self.line, None, 0
         return line
 
     def hang_up(self) -> None:
@@ -270,9 +303,16 @@ def catch_up(watching: Watching, core: Core, line: Line) -> Busy:
     """Enter *catching up*."""
 
     async def scan() -> None:
-        await line.catch_up()
+        try:
+            await line.catch_up()
+        except (CommandRefused, Throttled) as error:
+            if not core.may_pause(line):
+                raise
+            watching.paused(line, error)
+            return
         if line is not core.line:
             return  # it was given up while the last rows were written
+        core.pauses = 0
         if core.up_since is None:
             core.up_since = core.clock.seconds()
         if line.idles:
@@ -294,6 +334,15 @@ def poll(watching: Watching, core: Core, line: Line) -> Resting:
     """Enter *polling*."""
     core.tell(Condition(AccountState.POLLING))
     return Resting(line, core.clock.callLater(core.rest_seconds(), watching.renew, line))
+
+
+def pause(watching: Watching, core: Core, line: Line, error: PeerError) -> Resting:
+    """Enter *pausing*: as long as the server says, and no longer than half an hour."""
+    kind, seconds = core.failed(error)
+    seconds = min(seconds, LONGEST_PAUSE)
+    core.pauses += 1
+    core.tell(Condition(AccountState.BACKING_OFF, kind, core.failures, seconds, str(error)))
+    return Resting(line, core.clock.callLater(seconds, watching.renew, line))
 
 
 def back_off(watching: Watching, core: Core, line: Line | None, error: MailgatewayError) -> Waiting:  # noqa: ARG001 (the event's own arguments)

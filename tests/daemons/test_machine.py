@@ -10,9 +10,26 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.daemons.machine import start_machine
-from mailgateway.daemons.watching import STORE_SECONDS, Condition, Core, Held, Line, Watching
+from mailgateway.daemons.watching import (
+    LONGEST_PAUSE,
+    MOST_PAUSES,
+    STORE_SECONDS,
+    Condition,
+    Core,
+    Held,
+    Line,
+    Watching,
+)
 from mailgateway.domain.reconnect import FailureClass
-from mailgateway.errors import Fault, LoginUnavailable, PeerError, StoreUnavailable, Throttled, Unreachable
+from mailgateway.errors import (
+    CommandRefused,
+    Fault,
+    LoginUnavailable,
+    PeerError,
+    StoreUnavailable,
+    Throttled,
+    Unreachable,
+)
 from tests.daemons.draw_machine import drawing
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -28,6 +45,7 @@ class FakeLine:
     steps: dict[str, Deferred[None]] = field(factory=dict)
     news: Callable[[], None] = field(default=lambda: None)
     lost: Callable[[PeerError], None] = field(default=lambda _: None)
+    usable: bool = True
 
     def listen(self, news: Callable[[], None], lost: Callable[[PeerError], None]) -> None:
         """Keep whom to tell."""
@@ -56,6 +74,7 @@ class FakeLine:
 
     def hang_up(self) -> None:
         """Note it; whatever runs fails, as on a real line."""
+        self.usable = False
         self.events.append("hang up")
         for step in tuple(self.steps.values()):
             if not step.called:
@@ -116,6 +135,12 @@ class MachineTests(SynchronousTestCase):
     def _reach_preparing(self) -> FakeLine:
         self.watching.start()
         return self.connected()
+
+    def _reach_pausing(self) -> FakeLine:
+        line = self.resting()
+        line.news()
+        line.fail("catch up", Throttled("slow down", retry_after=600))
+        return line
 
     def _reach_waiting(self, error: Exception) -> None:
         self.watching.start()
@@ -204,11 +229,95 @@ class MachineTests(SynchronousTestCase):
             line = self.connected()
             for step in ("prepare", "catch up")[:depth]:
                 line.go_on(step)
+            line.usable = False
             line.fail(name, Throttled("too many connections", retry_after=90))
             self.assertEqual(self.told[-1].state, "backing-off", name)
             self.assertEqual(self.told[-1].failure, FailureClass.THROTTLE, name)
             self.assertEqual(self.told[-1].seconds, 90, name)
             self.assertEqual(line.events[-1], "hang up", name)
+
+    def test_patience_on_a_connection_that_is_in_order(self) -> None:
+        """A server that asks for it keeps its client, which asks nothing meanwhile."""
+        line = self.resting()
+        line.news()
+        line.fail("catch up", Throttled("throttled", retry_after=90))
+        self.assertEqual((self.told[-1].state, self.told[-1].seconds), ("backing-off", 90))
+        line.news()
+        self.watching.nudge()
+        self.clock.advance(89)
+        self.assertEqual(line.events.count("catch up"), 2)
+        self.clock.advance(1)
+        self.assertEqual(line.events.count("catch up"), 3)
+        line.go_on("catch up")
+        self.assertEqual((self.told[-1].state, len(self.attempts)), ("watching", 1))
+        self.assertNotIn("hang up", line.events)
+
+    def test_patience_has_an_end(self) -> None:
+        """Three pauses in a row, none longer than half an hour; then the connection is given up."""
+        line = self.resting()
+        line.news()
+        for _ in range(MOST_PAUSES):
+            line.fail("catch up", Throttled("throttled", retry_after=100_000))
+            self.assertEqual(self.told[-1].seconds, LONGEST_PAUSE)
+            self.assertNotIn("hang up", line.events)
+            self.clock.advance(LONGEST_PAUSE)
+        line.fail("catch up", CommandRefused("NO [UNAVAILABLE]", code="UNAVAILABLE"))
+        self.assertEqual(line.events[-1], "hang up")
+
+    def test_pauses_that_are_over_do_not_count(self) -> None:
+        """A scan that went well makes good for them."""
+        line = self.resting()
+        for _ in range(3 * MOST_PAUSES):
+            line.news()
+            line.fail("catch up", CommandRefused("NO [INUSE]", code="INUSE"))
+            self.clock.advance(self.told[-1].seconds or 0)
+            line.go_on("catch up")
+        self.assertNotIn("hang up", line.events)
+
+    def test_a_loss_during_a_pause(self) -> None:
+        """It is a loss like any other."""
+        line = self.resting()
+        line.news()
+        line.fail("catch up", Throttled("throttled", retry_after=90))
+        line.lost(Unreachable("reset"))
+        self.assertEqual((line.events[-1], self.told[-1].failure), ("hang up", FailureClass.NETWORK))
+
+    def test_a_sleep_ends_every_connection(self) -> None:
+        """Whatever was going on, there is a new attempt at once, and one only."""
+        steps: dict[str, Callable[[], FakeLine | None]] = {
+            "preparing": self._reach_preparing,
+            "resting": self.resting,
+            "polling": lambda: self.resting(idles=False),
+            "pausing": self._reach_pausing,
+            "backing off": lambda: self._reach_waiting(Unreachable("no")),
+        }
+        for name, reach in steps.items():
+            self.setUp()
+            line = reach()
+            self.watching.woke()
+            self.clock.advance(0)
+            self.assertEqual((len(self.attempts), self.told[-1].state), (2, "connecting"), name)
+            if line is not None:
+                self.assertEqual(line.events[-1], "hang up", name)
+            self.assertIsNone(self.core.line, name)
+            second = self.connected()
+            self.assertIs(self.core.line, second, name)
+
+    def test_a_sleep_hurries_nobody_who_was_asked_to_wait(self) -> None:
+        """A throttled account, a refused password, and one that does not watch."""
+        for name, reach in (
+            ("throttled", lambda: self._reach_waiting(Throttled("slow down", retry_after=600))),
+            ("unavailable", lambda: self._reach_waiting(LoginUnavailable("later"))),
+            ("refused", lambda: self._reach_waiting(Held(START + timedelta(1)))),
+            ("connecting", self._reach_connecting),
+            ("stopped", lambda: None),
+        ):
+            self.setUp()
+            reach()
+            before = len(self.attempts)
+            self.watching.woke()
+            self.clock.advance(30)
+            self.assertEqual(len(self.attempts), before, name)
 
     def test_a_broken_database_backs_off_too(self) -> None:
         """When our own ground shakes, the mail server is let go and everything is tried again later."""
@@ -286,6 +395,7 @@ class MachineTests(SynchronousTestCase):
             "preparing": self._reach_preparing,
             "resting": self.resting,
             "polling": lambda: self.resting(idles=False),
+            "pausing": self._reach_pausing,
             "backing off": lambda: self._reach_waiting(Unreachable("no")),
             "refused": lambda: self._reach_waiting(Held(START + timedelta(1))),
         }
