@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from attrs import define, field
+from attrs import Factory, define, field
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
@@ -25,7 +25,7 @@ from mailgateway.flows.submit import Sender
 from mailgateway.flows.waiting import Timers
 from mailgateway.http.folder import UploadFolder
 from mailgateway.http.keys import Keys
-from mailgateway.http.limits import Connections
+from mailgateway.http.limits import MOST_CONNECTIONS, Connections
 from mailgateway.http.places import Places
 from mailgateway.http.request import LimitedSite
 from mailgateway.settings import Settings
@@ -34,6 +34,16 @@ T = TypeVar("T")
 
 LAST_ANSWERS_SECONDS = 2.0
 """How long connections may take to read their last answer when the service stops."""
+
+
+def scaled(most: int, share: float) -> int:
+    """A share of some places; one at least."""
+    return max(1, round(most * share))
+
+
+def places(most: int, own: int, other: int, share: float) -> Places:
+    """A share of places of one kind."""
+    return Places(most=scaled(most, share), own=scaled(own, share), other=scaled(other, share))
 
 
 class Stream(Protocol):
@@ -61,12 +71,20 @@ class Doors:
     sender: Callable[[], Sender]
     uploads: Path
     mint: Callable[[int], bytes]
-    connections: Connections = field(factory=Connections)
-    waiting: Places = field(factory=lambda: Places(most=600, own=500, other=200))
+    share: float = 1.0
+    """The part of all places that the process has files for (``limits.share_of``)."""
+    connections: Connections = field(
+        default=Factory(lambda doors: Connections(scaled(MOST_CONNECTIONS, doors.share)), takes_self=True)
+    )
+    waiting: Places = field(
+        default=Factory(lambda doors: places(600, 500, 200, doors.share), takes_self=True)
+    )
     """For requests that wait; well below the number of connections, so that whoever only asks is served."""
-    bodies: Places = field(factory=lambda: Places(most=100, own=80, other=20))
+    bodies: Places = field(default=Factory(lambda doors: places(100, 80, 20, doors.share), takes_self=True))
     """For bodies of more than 100 kB, which go to temporary files until they are answered."""
-    subscribing: Places = field(factory=lambda: Places(most=100, own=100, other=25))
+    subscribing: Places = field(
+        default=Factory(lambda doors: places(100, 100, 25, doors.share), takes_self=True)
+    )
     """For streams."""
     streams: set[Stream] = field(factory=set, init=False)
     requests: Counter[tuple[str, int]] = field(factory=Counter, init=False)

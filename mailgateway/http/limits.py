@@ -2,7 +2,8 @@
 
 Twisted's own idle timer is reset by every byte, so a client that dribbles stays for ever.  Here receiving has
 an absolute deadline, and the number of connections has a bound: over it whoever has waited longest without
-asking anything makes room, so that a flood of idle connections only ever pushes out itself.
+asking anything makes room, so that a flood of idle connections only ever pushes out itself.  Nor does Twisted
+stop reading from a client that does not read its answers: here its next request waits.
 """
 
 from collections.abc import Callable
@@ -16,11 +17,11 @@ from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel, datetimeToString
 from twisted.web.http_headers import Headers
-from twisted.web.iweb import IRequest
 
 from mailgateway.contract import API_VERSION
 from mailgateway.flows.uploads import UPLOAD_LIMIT
 from mailgateway.flows.waiting import Timers
+from mailgateway.http.keys import Bearer
 from mailgateway.http.problems import Problem
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ LARGEST_BODY = 1_000_000
 IN_MEMORY = 100_000
 MOST_CONNECTIONS = 1_000
 
+OWN_FILES = 50
+"""Files that the service itself has open: the database, mail servers, its log, what it listens on."""
+WANTED_FILES = 2_300
+"""Files that the API has open when all its places are taken: connections, streams, bodies, uploads."""
+
 COMMON_HEADER = (
     b"Server: mailgateway\r\n"
     b"Mailgateway-Api: %d\r\n"
@@ -46,6 +52,14 @@ COMMON_HEADER = (
 
 
 TOO_LARGE = Problem("too_large", f"a body has at most {LARGEST_BODY:,} bytes, an upload {UPLOAD_LIMIT:,}")
+
+
+def share_of(files: int) -> float:
+    """The part of all places that there can be when the process may have so many ``files`` open, at most 1.
+
+    Out of files nobody could come in any more, so the number of places keeps below that.
+    """
+    return min(1.0, max(0.02, (files - OWN_FILES) / WANTED_FILES))
 
 
 class Phase(Enum):
@@ -69,12 +83,17 @@ class Connections:
     _emptied: Deferred[None] | None = field(default=None, init=False)
 
     def make_room(self) -> bool:
-        """Whether one more may come; it may cost the one that waits longest its place."""
+        """Whether one more may come; it may cost the one that waits longest its place.
+
+        Whoever has shown a key goes last, so that strangers never part a session from its connection.
+        """
         if len(self.open) - self.streams < self.most:
             return True
-        if not self.waiting:
+        oldest = next((each for each in self.waiting if not each.known), None) or next(
+            iter(self.waiting), None
+        )
+        if oldest is None:
             return False
-        oldest = next(iter(self.waiting))
         self.leave(oldest)
         oldest.abort()
         return True
@@ -109,7 +128,11 @@ class Channel(HTTPChannel):
     site: "LimitedSite"
     transport: Any  # Twisted's own class is typed as if it had none
     callLater: Callable[..., IDelayedCall]  # noqa: N815 (Twisted's name)
+    known = False
+    """Whether a request with a key has been answered."""
     _phase = Phase.IDLE
+    _held = False
+    """Whether the next request waits until the client has read the answers that are on their way."""
     _deadline: IDelayedCall | None = None
 
     def connectionMade(self) -> None:
@@ -138,13 +161,31 @@ class Channel(HTTPChannel):
             self._stop_clock()
         HTTPChannel.allContentReceived(self)
 
-    def requestDone(self, request: IRequest) -> None:
+    def requestDone(self, request: Any) -> None:
         """Wait for the next request, if there may be one."""
+        self.known = self.known or bool(isinstance(request.verdict, Bearer) and request.verdict.role)
         if self.site.closing:
             self.persistent = False
         if self.persistent:
             self._wait(Phase.IDLE, IDLE_SECONDS)
-        HTTPChannel.requestDone(self, request)
+        if not (self.persistent and self._waitingForTransport):
+            HTTPChannel.requestDone(self, request)
+            return
+        # Twisted's would go on to the next request, and to what is still coming, so that whoever asks
+        # without reading fills our memory with answers.
+        self._networkProducer.pauseProducing()
+        self.requests.remove(request)
+        self._held = True
+
+    def resumeProducing(self) -> None:
+        """Go on with the next request when the client has read the answer to the last."""
+        HTTPChannel.resumeProducing(self)
+        if self._held:
+            self._held = self._handlingRequest = False
+            self._networkProducer.resumeProducing()
+            data = b"".join(self._dataBuffer)
+            self._dataBuffer = []
+            HTTPChannel.setLineMode(self, data)
 
     def writeHeaders(self, version: bytes, code: bytes, reason: bytes, headers: Headers) -> None:
         """Write the header of an answer, with the fields that are on every answer in one piece."""

@@ -48,6 +48,8 @@ class Gateway:
     port: int = field(factory=free_port)
     fault: str = ""
     """Where the next process is to die (``mailgateway.store.faults``)."""
+    wrapper: tuple[str, ...] = ()
+    """A command that runs the service, with its arguments: it must become the service (as ``exec`` does)."""
     client: Client = field(init=False)
     _process: "subprocess.Popen[bytes] | None" = None
 
@@ -96,7 +98,7 @@ class Gateway:
             environment[VARIABLE], self.fault = self.fault, ""
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                [*TWISTD, "-n", "mailgateway", "--config", str(path)],
+                [*self.wrapper, *TWISTD, "-n", "mailgateway", "--config", str(path)],
                 cwd=self.folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -16,7 +16,10 @@ from mailgateway.http.limits import (
     HEADER_SECONDS,
     IDLE_SECONDS,
     LARGEST_BODY,
+    OWN_FILES,
+    WANTED_FILES,
     Connections,
+    share_of,
 )
 from tests.http.rig import HOST, KEY, Client, Rig, request
 
@@ -266,6 +269,44 @@ class DeadlineTests(SynchronousTestCase):
         self.assertEqual(self.rig.clock.getDelayedCalls(), [])
 
 
+class BackpressureTests(SynchronousTestCase):
+    """A client that asks and does not read."""
+
+    def test_the_next_request_waits_until_the_answer_is_read(self) -> None:
+        """Nothing is read or answered while an answer cannot be sent; afterwards all of it, in order."""
+        client = Rig().connect()
+        client.channel.pauseProducing()  # what the transport calls when its buffer is full
+        client.feed(PING * 50)
+        self.assertEqual(client.text().count(b"HTTP/1.1 200"), 1)
+        self.assertEqual(client.wire.producerState, "paused")
+        client.channel.resumeProducing()
+        self.assertEqual(client.text().count(b"HTTP/1.1 200"), 50)
+        self.assertEqual(client.wire.producerState, "producing")
+
+    def test_who_never_reads_is_cut_off(self) -> None:
+        """After the time that a connection may rest."""
+        rig = Rig()
+        client = rig.connect()
+        client.channel.pauseProducing()
+        client.feed(PING * 3)
+        rig.clock.advance(IDLE_SECONDS + 1)
+        rig.clock.advance(CLOSING_SECONDS + 1)
+        self.assertTrue(client.wire.disconnected)
+        client.hang_up()
+        self.assertEqual(rig.clock.getDelayedCalls(), [])
+
+
+class ShareTests(SynchronousTestCase):
+    """As many places as there are files for."""
+
+    def test_the_share_of_places(self) -> None:
+        """All of them with many files; with few, all places together need fewer than there are."""
+        self.assertEqual(share_of(65_536), 1.0)
+        for files in (256, 1_024):
+            self.assertLess(share_of(files) * WANTED_FILES, files - OWN_FILES + 1)
+        self.assertGreater(share_of(10), 0)
+
+
 class ConnectionTests(SynchronousTestCase):
     """How many may be connected."""
 
@@ -292,6 +333,13 @@ class ConnectionTests(SynchronousTestCase):
         client.feed(PING)
         self.assertIsNotNone(client.answer())
         self.assertEqual(len(self.rig.connections.open), 3)
+
+    def test_strangers_push_out_strangers_first(self) -> None:
+        """Whoever has shown a key keeps the connection, although it has waited longest."""
+        first, second, third = self.connected(3)
+        first.feed(PING)
+        self.rig.connect()
+        self.assertEqual([each.wire.disconnected for each in (first, second, third)], [False, True, False])
 
     def test_who_waits_for_an_answer_keeps_the_place(self) -> None:
         """When all are being answered the next is refused."""
