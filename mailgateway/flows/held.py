@@ -77,7 +77,7 @@ async def vanished(
                 fates.change(
                     tx,
                     held.fate_id,
-                    verdict_of(held.awaits),
+                    verdict_of(Awaited(held.awaits)),
                     "it was taken out of the mailbox before its sender was proven",
                 )
 

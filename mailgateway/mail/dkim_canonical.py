@@ -96,4 +96,6 @@ def _piece_end(raw: bytes, at: int, end: int) -> int | None:
     if wanted >= end:
         return end
     found = _NOT_BLANK.search(raw, wanted, min(end, wanted + LONGEST_GAP))
-    return None if found is None else found.start()
+    if found is not None:
+        return found.start()
+    return end if end <= wanted + LONGEST_GAP else None

@@ -12,7 +12,6 @@ from sqlalchemy import delete, func, select, update
 
 from mailgateway.domain.envelope import Source
 from mailgateway.ids import AccountName
-from mailgateway.mail.evidence import Awaited
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_update
 from mailgateway.store.tables import held as table
@@ -27,7 +26,8 @@ class Held:
     place: Source
     raw_sha256: str
     received_at: datetime
-    awaits: Awaited
+    awaits: str
+    """What it waits for (``mail.evidence.Awaited``)."""
     until: datetime
     next_at: datetime
     tries: int = 0
@@ -48,7 +48,7 @@ def keep(tx: Tx, held: Held) -> None:
             "uid": place.uid,
             "raw_sha256": held.raw_sha256,
             "received_at": held.received_at,
-            "awaits": held.awaits.value,
+            "awaits": held.awaits,
             "until": held.until,
             "next_at": held.next_at,
             "tries": held.tries,
@@ -67,7 +67,7 @@ def of_folder(tx: Tx, account: AccountName, folder: str) -> tuple[Held, ...]:
             Source(row.account, row.folder, row.uid_validity, row.uid),
             row.raw_sha256,
             row.received_at,
-            Awaited(row.awaits),
+            row.awaits,
             row.until,
             row.next_at,
             row.tries,
