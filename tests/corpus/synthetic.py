@@ -10,6 +10,7 @@ import textwrap
 from base64 import encodebytes
 from collections.abc import Callable, Iterator, Sequence
 from quopri import encodestring
+from typing import Any
 
 from attrs import Factory, define, frozen
 
@@ -27,7 +28,7 @@ class Gateway:
     subject: str
     sent: str
 
-    def known(self, person: str) -> dict[str, object]:
+    def known(self, person: str) -> dict[str, Any]:
         """The context that such a gateway gives its reader."""
         return {
             "own_addresses": [self.address],
@@ -454,7 +455,7 @@ def scenes(seed: int) -> Iterator[Scene]:
             yield Scene(dice.choice(GATEWAYS), dice.choice(PEOPLE), tongue, typed, dice)
 
 
-def replies(count: int, seed: int, layouts: Sequence[Layout]) -> Iterator[tuple[Case, dict[str, object]]]:
+def replies(count: int, seed: int, layouts: Sequence[Layout]) -> Iterator[tuple[Case, dict[str, Any]]]:
     """So many replies, layout by layout, each with what its gateway knows."""
     for number, scene in enumerate(scenes(seed)):
         if number >= count:
@@ -477,7 +478,7 @@ def replies(count: int, seed: int, layouts: Sequence[Layout]) -> Iterator[tuple[
         )
 
 
-def absences() -> Iterator[tuple[Case, dict[str, object]]]:
+def absences() -> Iterator[tuple[Case, dict[str, Any]]]:
     """Absence notices in all languages, told by their subject alone, and a person's answer that is none."""
     dice = random.Random(1)  # noqa: S311 - the same mails again
     for tongue in TONGUES:
