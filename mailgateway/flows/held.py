@@ -112,8 +112,8 @@ def hold(
     pause = min(FIRST[awaits] * 2 ** min(tries, 20), PAUSE)
     next_at = min(tx.now + pause, until)
     if before is None:
-        return Held(place, raw_sha256, received_at, awaits, until, next_at)
-    return evolve(before, place=place, awaits=awaits, next_at=next_at, tries=tries)
+        return Held(place, raw_sha256, received_at, awaits.value, until, next_at)
+    return evolve(before, place=place, awaits=awaits.value, next_at=next_at, tries=tries)
 
 
 def verdict_of(awaits: Awaited) -> Verdict:
