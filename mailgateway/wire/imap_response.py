@@ -7,6 +7,7 @@ response code in front of it.  Names, flags and texts stay bytes; whoever shows 
 
 import re
 from enum import Enum
+from functools import lru_cache
 from typing import TypeAlias
 
 from attrs import frozen
@@ -166,8 +167,9 @@ def parse(frame: Frame) -> Response | None:
         return Unreadable(keyword, None, str(error))
 
 
+@lru_cache(maxsize=64)
 def names_of(text: bytes) -> frozenset[bytes]:
-    """The capability names in the text of a CAPABILITY response or code."""
+    """The capability names in the text of a CAPABILITY response or code; connections share what is the same."""
     return frozenset(text.upper().split())
 
 
