@@ -1,15 +1,17 @@
 """One IMAP connection as the watching machine sees it: log in, catch up, rest, take leave."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from attrs import define, field
 from twisted.logger import Logger
 
+from mailgateway.daemons.habits import Habits
 from mailgateway.daemons.logins import Door, Logins
 from mailgateway.daemons.mailbox import ImapMailbox, select_folder
 from mailgateway.daemons.peers import peer_of
-from mailgateway.errors import CommandRefused, PeerError, Unreachable
+from mailgateway.errors import ENDED, CommandRefused, PeerError, Unreachable
 from mailgateway.flows import flag
 from mailgateway.flows.ports import Database
 from mailgateway.flows.scan import Scanned, Scanner
@@ -23,10 +25,16 @@ from mailgateway.protocols.imap import (
     ImapConnection,
     Leaving,
 )
-from mailgateway.wire.sasl import Credential
+from mailgateway.wire.sasl import BearerToken, Credential
 
 IDLE_REFUSALS = 2
 """After so many refusals of IDLE a connection polls."""
+
+EARLIEST_RENEWAL, LATEST_RENEWAL = 120.0, 300.0
+"""Seconds before its token ends a session is made anew."""
+
+SHORTEST_LIFE = 600.0
+"""A token that lives shorter is not worth the plan: the server's word is waited for."""
 
 IDENTITY = {"name": "mailgateway", "vendor": "mailgateway"}
 """What ID (RFC 2971) tells: enough for servers that want one, nothing of the machine."""
@@ -46,19 +54,39 @@ class ImapLine:
     """The fence of the folder's lease, where there is one."""
     connection: ImapConnection
     _credential: Credential = field(repr=False)
+    habits: Habits = field(factory=Habits)
+    """What is known of the server; outlives this line."""
+    chance: float = 0.0
+    """A number in [0, 1) by which lines whose tokens end together are renewed one after another."""
+    _opened_at: datetime = field(init=False)
     _mailbox: ImapMailbox | None = field(default=None, init=False)
     _fresh: bool = field(default=False, init=False)
     _looked: bool = field(default=False, init=False)
     """Whether there was a scan since SELECT, which tells the state of that moment."""
+    _announced: bool = field(default=False, init=False)
+    """Whether the server told of mail in IDLE since the last look."""
     _idle_refused: int = field(default=0, init=False)
     _news: Callable[[], None] | None = field(default=None, init=False)
     _lost: Callable[[PeerError], None] | None = field(default=None, init=False)
     _log: Logger = field(factory=Logger, init=False)
 
+    def __attrs_post_init__(self) -> None:
+        self._opened_at = self.logins.now()
+
     @property
     def idles(self) -> bool:
         """Whether the server tells news by itself."""
-        return self.connection.supports("IDLE") and self._idle_refused < IDLE_REFUSALS
+        offered = self.habits.provider.idle and self.connection.supports("IDLE")
+        return offered and self._idle_refused < IDLE_REFUSALS
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the session may last: it is renewed 2 to 5 minutes before its token ends, where known."""
+        ends_at = self._credential.expires_at if isinstance(self._credential, BearerToken) else None
+        if ends_at is None or (lifetime := (ends_at - self._opened_at).total_seconds()) < SHORTEST_LIFE:
+            return None
+        margin = EARLIEST_RENEWAL + (LATEST_RENEWAL - EARLIEST_RENEWAL) * self.chance
+        return max(0.0, (ends_at - self.logins.now()).total_seconds() - min(margin, lifetime / 2))
 
     @property
     def usable(self) -> bool:
@@ -83,15 +111,28 @@ class ImapLine:
 
         A server that told of nothing is asked: some push nothing in IDLE, or show a mail in no other way.
         """
-        if self._looked and not self._selected.unscanned:
-            await self.connection.noop()
+        if self._looked and self.seconds_left == 0:
+            await self._renew()
+        silent = self._looked and not self._selected.unscanned
+        deaf, self._announced = silent and self.connection.idling, False
+        if silent:
+            self._mailbox = await self.habits.ask(self._selected)
         self._looked = True
         while True:
             self._fresh = False
-            self.scanned(await self.scanner.scan(self._selected, self.fence()))
+            scanned = await self.scanner.scan(self._selected, self.fence())
+            if deaf and scanned.examined and not self._announced:
+                self.habits.missed()
+            deaf = False
+            self.scanned(scanned)
             await self._set_flags()
             if not self._fresh:
                 return
+
+    async def _renew(self) -> None:
+        """Leave before the token ends, which ends the session too; the next one begins with another token."""
+        await self.say_goodbye()
+        raise Unreachable("the token ends soon, so the session is made anew", code=ENDED)
 
     async def rest(self) -> None:
         """Enter IDLE; anew, where nothing has ended it."""
@@ -142,6 +183,9 @@ class ImapLine:
         match event:
             case CountChanged(exists):
                 if self._mailbox is not None and self._mailbox.count_changed(exists):
+                    if self.connection.idling:
+                        self._announced = True
+                        self.habits.announced()
                     self._tell_news()
             case IdleEnded():
                 self._tell_news()

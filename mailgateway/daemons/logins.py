@@ -27,7 +27,7 @@ from mailgateway.providers import Provider, of_imap, of_smtp
 from mailgateway.secrets import Credential as NamedCredential
 from mailgateway.secrets import PasswordCommand, PasswordEnv, PasswordFile, TokenCommand, read_password
 from mailgateway.settings import Account, ServerSettings
-from mailgateway.wire.sasl import BearerToken, Credential, Password
+from mailgateway.wire.sasl import BearerToken, Credential, Password, end_of_token
 
 T = TypeVar("T")
 
@@ -185,4 +185,4 @@ class Logins:
                 return Password(server.username, await run_command(self.reactor, command))
             case TokenCommand(command):
                 token = await run_command(self.reactor, command)
-                return BearerToken(server.username, server.host, server.port, token)
+                return BearerToken(server.username, server.host, server.port, token, end_of_token(token))

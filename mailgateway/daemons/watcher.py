@@ -9,7 +9,7 @@ from collections.abc import Callable
 from random import random
 from typing import Any
 
-from attrs import define, field
+from attrs import Factory, define, field
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
@@ -17,6 +17,7 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
+from mailgateway.daemons.habits import Habits
 from mailgateway.daemons.health import DoorHealth
 from mailgateway.daemons.line import ImapLine, open_line
 from mailgateway.daemons.logins import Logins
@@ -33,11 +34,8 @@ from mailgateway.flows.leases import Lease
 from mailgateway.flows.ports import Database
 from mailgateway.flows.scan import Scanned, Scanner, ScanRules
 from mailgateway.protocols.imap import ImapConnection
+from mailgateway.providers import of_imap
 from mailgateway.wire.sasl import Credential
-
-IDLE_SECONDS = 540.0
-IDLE_JITTER_SECONDS = 30.0
-"""IDLE is renewed every 9 min ± 30 s: under the 29 min of RFC 2177 and most NAT's patience."""
 
 LEASE_RENEWAL_SECONDS = 7.0
 NO_FENCE = 0
@@ -51,12 +49,6 @@ AGAIN_SECONDS = 1.0
 
 STOP_SECONDS = 6.0
 """How long a stop waits for the goodbye to the server."""
-
-
-def rest_seconds(scan_interval: float, chance: float) -> float:
-    """How long to rest before looking again; ``chance`` in [0, 1) spreads many mailboxes."""
-    renewal = IDLE_SECONDS + IDLE_JITTER_SECONDS * (2 * chance - 1)
-    return min(renewal, scan_interval * (0.9 + 0.2 * chance)) if scan_interval else renewal
 
 
 @define(eq=False)
@@ -73,10 +65,13 @@ class Watcher(Service):
     scan_interval_seconds: float
     scanned: Callable[[Scanned], None]
     witnesses: Witnesses = field(factory=Witnesses)
+    habits: Habits = field(default=Factory(lambda watcher: watcher.usual_habits(), takes_self=True))
+    """What is known of the server."""
     _tasks: Tasks = field(factory=Tasks, init=False)
     _watching: Watching = field(init=False)
     _core: Core = field(init=False)
     _scanner: Scanner = field(init=False)
+    _line_now: ImapLine | None = field(default=None, init=False)
     _lease: Lease | None = field(default=None, init=False)
     _watches: bool = field(default=False, init=False)
     _delay: IDelayedCall | None = field(default=None, init=False)
@@ -93,11 +88,15 @@ class Watcher(Service):
             connect=self._connect,
             tell=self.health.tell,
             chance=random,
-            rest_seconds=lambda: rest_seconds(self.scan_interval_seconds, random()),  # noqa: S311 (spreads timers)
+            rest_seconds=self._rest_seconds,
             seconds_until=lambda at: (at - self.health.now()).total_seconds(),
             tasks=self._tasks,
         )
         self._watching = start_machine(self._core)
+
+    def usual_habits(self) -> Habits:
+        """What is known of the server's provider."""
+        return Habits(of_imap(self.logins.account.imap.host), self.reactor.seconds)
 
     def startService(self) -> None:
         """Begin to watch."""
@@ -113,6 +112,11 @@ class Watcher(Service):
         self._cancel_delays()
         self._watching.stop()
         return Deferred.fromCoroutine(self._end())
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was learned of the server that the operator may want to know."""
+        return self.habits.remarks
 
     def prime(self) -> None:
         """Move a cursor from which nothing was ever filed to now, at the next look."""
@@ -185,11 +189,21 @@ class Watcher(Service):
         if self._watches and await flag.due(self.database, account, self.folder, 0, limit=1):
             self._watching.nudge()
 
+    def _rest_seconds(self) -> float:
+        """How long to rest on the line that there is, before looking again."""
+        line = self._line_now
+        chance = random()  # noqa: S311 (spreads timers)
+        seconds = self.habits.rest_seconds(
+            idles=line is None or line.idles, scan_interval=self.scan_interval_seconds, chance=chance
+        )
+        left = None if line is None else line.seconds_left
+        return seconds if left is None else min(seconds, max(left, 1.0))
+
     async def _connect(self) -> ImapLine:
         return await open_line(self.reactor, self.logins, self._line)
 
     def _line(self, connection: ImapConnection, credential: Credential) -> ImapLine:
-        return ImapLine(
+        self._line_now = ImapLine(
             self.database,
             self.logins,
             self.folder,
@@ -198,7 +212,10 @@ class Watcher(Service):
             self._fence,
             connection,
             credential,
+            self.habits,
+            random(),  # noqa: S311 (spreads logins)
         )
+        return self._line_now
 
     def _fence(self) -> int | None:
         """What each batch is filed under; on a shared database without the lease: what is always refused."""

@@ -13,15 +13,18 @@ Sources: RFC 4422 (SASL), RFC 4616 (PLAIN), RFC 7628 (OAUTHBEARER), RFC 5801 (th
 description of XOAUTH2, and draft-murchison-sasl-login (LOGIN).
 """
 
+import binascii
 import json
 import re
 from collections.abc import Collection
+from datetime import UTC, datetime
 from typing import Protocol
 
 from attrs import Attribute, define, field, frozen
 
 _STATUS = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 _MAX_ERROR_DOCUMENT = 4096
+_URL_SAFE = str.maketrans("-_", "+/")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -50,9 +53,26 @@ class BearerToken:
     host: str = field(validator=_no_controls)
     port: int
     token: str = field(repr=False, validator=_no_controls)
+    expires_at: datetime | None = None
+    """When it ends, where that is known; aware."""
 
 
 Credential = Password | BearerToken
+
+
+def end_of_token(token: str) -> datetime | None:
+    """When an access token says that it ends (``exp`` of a JWT, RFC 7519); ``None`` if it says nothing.
+
+    Only the server can tell whether that is true, so nothing but the time of a renewal may follow from it.
+    """
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(binascii.a2b_base64(parts[1].translate(_URL_SAFE) + "=" * (-len(parts[1]) % 4)))
+        return datetime.fromtimestamp(int(claims["exp"]), UTC)
+    except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError):
+        return None
 
 
 class Mechanism(Protocol):

@@ -1,15 +1,10 @@
 """Watching as a service: leases, restarts and stops; the machine itself has its own tests."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-from twisted.trial.unittest import SynchronousTestCase
-
 from mailgateway.daemons.watcher import (
     LEASE_RENEWAL_SECONDS,
     NO_FENCE,
     STOP_SECONDS,
     Watcher,
-    rest_seconds,
 )
 from mailgateway.domain.envelope import Source
 from mailgateway.domain.reconnect import FailureClass
@@ -25,21 +20,6 @@ from tests.flows.inbound import OWN, TTL
 from tests.flows.outbound import IDENTITY, OutboundTestCase
 
 THROTTLED = b"* BYE too many connections from your IP address"
-
-
-class RestTests(SynchronousTestCase):
-    """How long a line rests."""
-
-    def test_without_an_interval_only_idle_is_renewed(self) -> None:
-        """An interval of 0 switches the safety scan off, and does not make a loop without rest."""
-        self.assertEqual(rest_seconds(0, 0.5), 540)
-
-    @given(st.integers(1, 86_400), st.floats(0, 1, exclude_max=True))
-    def test_never_longer_than_idle_lasts(self, interval: int, chance: float) -> None:
-        """Under the half hour after which servers log an idle client out, and spread around the interval."""
-        seconds = rest_seconds(interval, chance)
-        self.assertLessEqual(seconds, 570)
-        self.assertGreater(seconds, min(500, interval * 0.89))
 
 
 class WatcherTestCase(OutboundTestCase):
