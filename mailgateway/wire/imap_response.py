@@ -169,7 +169,7 @@ def parse(frame: Frame) -> Response | None:
 
 @lru_cache(maxsize=64)
 def names_of(text: bytes) -> frozenset[bytes]:
-    """The capability names in the text of a CAPABILITY response or code; connections share what is the same."""
+    """The capability names in the text of a CAPABILITY response or code; connections share it."""
     return frozenset(text.upper().split())
 
 
