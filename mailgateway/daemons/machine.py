@@ -10,6 +10,7 @@ lead to a follow-up that the scan itself makes (``Line.catch_up``).  ``docs/watc
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 
 from automat import TypeMachineBuilder
 
@@ -102,8 +103,14 @@ def watching_machine() -> TypeMachineBuilder[Watching, Core]:
 
 def start_machine(core: Core) -> Watching:
     """A machine in its first state, *stopped*."""
+    return _built()(core)
+
+
+@cache
+def _built() -> Callable[[Core], Watching]:
+    """What makes machines: built once, since each build makes classes of its own, 50 kB of them."""
     build: Callable[[Core], Watching] = watching_machine().build()
-    return build(core)
+    return build
 
 
 def _abandon(_watching: Watching, _core: Core, data: Attempt) -> None:
