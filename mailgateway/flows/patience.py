@@ -44,6 +44,8 @@ class Patience:
     _alone: Place = (0, 0)
     """The cursor under the mail that failed alone."""
     _times: float = 0.0
+    _apart: Place = (0, 0)
+    """Texts up to this one are asked for one by one: among them is one that spoiled it for the others."""
 
     def width(self, cursor: Place) -> int:
         """How many UIDs to ask for above this cursor; 0: the next one is to be given up."""
@@ -65,6 +67,14 @@ class Patience:
             return
         self._level = 1 if width == WINDOW else self._level + 1
         self._suspects = (cursor[0], last)
+
+    def is_apart(self, mail: Place) -> bool:
+        """Whether the text of this mail is to be asked for by itself."""
+        return mail[0] == self._apart[0] and mail[1] <= self._apart[1]
+
+    def failed_together(self, last: Place) -> None:
+        """Asking for several texts at once, the last of them this one, has failed."""
+        self._apart = last
 
     def text_failed(self, mail: Place, error: PeerError | None = None) -> bool:
         """A text did not come; whether the mail is to be given up now."""

@@ -1,6 +1,6 @@
 """One scan of a folder: from the cursor to the newest mail, window by window.
 
-Header fields are read of every mail, whole mails only of candidates, one at a time.  Judging is pure and
+Header fields are read of every mail, whole mails only of candidates (``flows.texts``).  Judging is pure and
 happens outside of the transaction; each batch is then filed in one transaction that also moves the cursor
 (``receive``).  A scan that ends with a lost connection has moved the cursor over exactly what it filed.
 
@@ -26,6 +26,7 @@ from mailgateway.flows.patience import WINDOW, Patience
 from mailgateway.flows.ports import FetchedMail, Mailbox
 from mailgateway.flows.receive import Examined, Received, Window, receive
 from mailgateway.flows.sort import FilingRules
+from mailgateway.flows.texts import runs, with_texts
 from mailgateway.mail.inbound import LARGEST_MAIL, Inbound, is_candidate, read
 from mailgateway.mail.verdict import Verdict
 from mailgateway.store.database import Database
@@ -211,7 +212,7 @@ class Scanner:
     async def _window(
         self, mailbox: Mailbox, fence: int | None, first: int, last: int | None, tally: "_Tally"
     ) -> int:
-        """One FETCH of header fields, then the candidates one by one, filed in batches.
+        """One FETCH of header fields, then the candidates' texts, filed in batches.
 
         Returns the UID up to which everything is done.
         """
@@ -235,19 +236,20 @@ class Scanner:
         tally.refuse(Verdict.NOT_ALLOWED, strangers)
         batch: list[Examined] = []
         size = 0
-        for mail in sorted(candidates, key=lambda each: each.uid):
-            try:
-                examined = await self._examine(mailbox, mail)
-            except Stuck:
-                await self._file(mailbox, fence, mail.uid - 1, batch, tally)
-                raise
-            if examined is None:
-                continue
-            batch.append(examined)
-            size += mail.size
-            if size >= BATCH or len(batch) >= MOST:
-                await self._file(mailbox, fence, mail.uid, batch, tally)
-                batch, size = [], 0
+        for run in runs(candidates):
+            for mail in await with_texts(mailbox, run, self._patience):
+                try:
+                    examined = await self._examine(mailbox, mail)
+                except Stuck:
+                    await self._file(mailbox, fence, mail.uid - 1, batch, tally)
+                    raise
+                if examined is None:
+                    continue
+                batch.append(examined)
+                size += mail.size
+                if size >= BATCH or len(batch) >= MOST:
+                    await self._file(mailbox, fence, mail.uid, batch, tally)
+                    batch, size = [], 0
         self._passed += strangers + 1  # so that a window without a mail counts too
         if candidates or self._passed >= PASSED_OVER:
             await self._file(mailbox, fence, end, batch, tally)

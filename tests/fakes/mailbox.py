@@ -18,7 +18,8 @@ class FakeMailbox:
 
     ``withheld`` are UIDs whose text is not given though the mail is there; ``vanishing`` are expunged by
     another client when their text is asked for; ``lost_after`` ends the connection after so many headers;
-    ``poisoned_headers`` and ``poisoned_texts`` are UIDs for which it answers with ``poison``.
+    ``poisoned_headers`` and ``poisoned_texts`` are UIDs for which it answers with ``poison``, the latter also
+    when the text is asked for together with others.
     """
 
     account: AccountName = field(default=AccountName("main"))
@@ -88,6 +89,11 @@ class FakeMailbox:
             given += 1
             if uid in self.poisoned_headers:
                 raise self.poison
+            if small and uid in self.poisoned_texts:
+                raise self.poison
+            if small and uid in self.vanishing:
+                del self.mails[uid]
+                continue
             raw = self.mails[uid]
             header = raw.split(b"\r\n\r\n", 1)[0] + b"\r\n\r\n"
             whole = raw if len(raw) <= small and uid not in self.withheld else None
