@@ -284,12 +284,13 @@ def _from_prose(prose: str, inbound: Inbound, own: Own, *, delayed: bool) -> tup
     blocks = [(found[1], _paragraph(prose, found.start(2))) for found in _PREFIXED.finditer(prose)]
     blocks = blocks or [(found[1], _paragraph(prose, found.end() + 1)) for found in _INDENTED.finditer(prose)]
     if not blocks:
-        blocks = [(address, _around(prose, address)) for address in addresses_in([prose.encode()])]
-    sender = inbound.sender.address if isinstance(inbound.sender, OneMailbox) else ""
+        sender = inbound.sender.address if isinstance(inbound.sender, OneMailbox) else ""
+        strangers = (address for address in addresses_in([prose.encode()]) if address != sender)
+        blocks = [(address, _around(prose, address)) for address in strangers]
     return _merged(
         _of_words(address, words, delayed=delayed)
         for given, words in blocks[:REPORTED_LIMIT]
-        if (address := _address(given)) and address != sender and not _is_ours(address, own)
+        if (address := _address(given)) and not _is_ours(address, own)
     )
 
 
