@@ -28,6 +28,7 @@ VERBS = {
     "ask": ("send", "Ask the person, and wait for the answer."),
     "wait": ("receive", "Wait for the next message to the session, and take it."),
     "inbox": ("receive", "List what waits for the session."),
+    "attachments": ("attachments", "Write the files that came with a message into a folder."),
     "ack": ("receive", "Take a message over, for good."),
 }
 """Verb -> the module of ``mailgateway.cli`` that has it, and its help in one line."""

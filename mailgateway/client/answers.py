@@ -60,6 +60,15 @@ class Attachment(TypedDict):
     size: int
 
 
+class LeftOut(TypedDict):
+    """A file of a mail that is not kept, and why."""
+
+    filename: str
+    contentType: str
+    size: int
+    reason: str
+
+
 Delivery = TypedDict(
     "Delivery",
     {
@@ -74,6 +83,7 @@ Delivery = TypedDict(
         "fromName": str,
         "receivedAt": str,
         "attachments": list[Attachment],
+        "leftOut": list[LeftOut],
         "route": str | None,
         "device": str,
         "account": str | None,

@@ -5,6 +5,7 @@ A person's reply, an answer to a decision, a peer's message and a notice are all
 API, the command line and every other door show the same.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 
@@ -12,6 +13,7 @@ from attrs import field, frozen
 
 from mailgateway.domain.delivery import DeliveryState
 from mailgateway.ids import AccountName, EnvelopeId, InstanceId, MachineId, QuestionId, RouteId, SessionId
+from mailgateway.mail.attachments import Reason
 
 
 class EnvelopeKind(StrEnum):
@@ -50,12 +52,16 @@ class Source:
 
 @frozen
 class AttachmentInfo:
-    """One part of a mail that a claimant may fetch; ``size`` in bytes."""
+    """One file that came with a mail; ``size`` in bytes.
+
+    A claimant may fetch it, unless ``left_out`` says why it is only named.
+    """
 
     id: str
     filename: str
     content_type: str
     size: int
+    left_out: str = ""
 
 
 @frozen
@@ -86,6 +92,25 @@ class Envelope:
     note: str | None = field(default=None, repr=False)
     attachments: tuple[AttachmentInfo, ...] = ()
 
+    @property
+    def kept(self) -> tuple[AttachmentInfo, ...]:
+        """The files that a claimant may fetch."""
+        return tuple(each for each in self.attachments if not each.left_out)
+
+    @property
+    def left_out(self) -> tuple[AttachmentInfo, ...]:
+        """The files that are only named."""
+        return tuple(each for each in self.attachments if each.left_out)
+
+
+LEFT_OUT: Mapping[str, str] = {
+    Reason.TOO_MANY: "the mail has too many files",
+    Reason.PROGRAM: "programs are not kept",
+    Reason.DECORATION: "it belongs to the look of the mail",
+    Reason.SESSION_FULL: "too many files wait for this session",
+}
+"""Why a file is only named, in words."""
+
 
 def rendered(envelope: Envelope) -> str:
     """The text that an agent reads: who speaks and how far to trust it, then the words, then what hangs on.
@@ -106,7 +131,13 @@ def rendered(envelope: Envelope) -> str:
         lines.append(f"Choice: {_one_line(envelope.choice)}")
     lines += [
         f"Attachment {part.id}: {_one_line(part.filename)} ({part.content_type}, {part.size} bytes)"
-        for part in envelope.attachments
+        for part in envelope.kept
+    ]
+    lines += [
+        f"Not kept: {_one_line(part.filename)} ({part.content_type}, {part.size} bytes): "
+        f"{LEFT_OUT.get(part.left_out, part.left_out)}"
+        for part in envelope.left_out
+        if part.left_out != Reason.DECORATION
     ]
     return "\n".join([*lines, "", envelope.body])
 

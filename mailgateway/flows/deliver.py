@@ -208,6 +208,8 @@ async def attachment(
         found = attachments.find(tx, envelope.id, attachment_id)
         if found is None:
             raise Refusal("unknown", "This message has no such attachment, or it is kept no longer.")
+        if found[0].left_out:
+            raise Refusal("unknown", "This file was not kept; the message says why, and the mail has it.")
         return found
 
     return await database.read(work)

@@ -28,11 +28,13 @@ from mailgateway.domain.routing import (
     claims_of,
     resolve,
 )
+from mailgateway.flows.attachments import kept_for
 from mailgateway.flows.bounces import Reported, read_report
 from mailgateway.flows.facts import facts_of, named, with_settled_as_threads
 from mailgateway.flows.held import verdict_of
 from mailgateway.flows.notify_person import PersonsMail, Trouble, Writer
 from mailgateway.ids import EnvelopeId, MachineId, MessageId, QuestionId, SessionId
+from mailgateway.mail.attachments import Reason
 from mailgateway.mail.authenticity import NeedsProof
 from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.own import Own
@@ -185,14 +187,13 @@ def _from_person(tx: Tx, rules: FilingRules, mail: Mail, judged: FromPerson) -> 
             return turned(Verdict.AMBIGUOUS, Trouble.AMBIGUOUS)
         case other:
             assert_never(other)
-    words = typed_words(inbound, rules.own, _sent_text(tx, judged.claims, known, route))
-    parts = tuple(
-        (AttachmentInfo(f"a{number}", part.filename, part.content_type, len(part.data)), part.data)
-        for number, part in enumerate(inbound.attachments, 1)
-    )
+    sent_text = _sent_text(tx, judged.claims, known, route)
+    words = typed_words(inbound, rules.own, sent_text)
+    parts = kept_for(tx, route.session_id, inbound, rules.own, sent_text)
     if inbound.unreadable and not words.text.strip():
         return evolve(turned(Verdict.MALFORMED, Trouble.ENCRYPTED, route), reason=ENCRYPTED)
-    if not words.text.strip() and not parts:
+    worth_saying = any(info.left_out != Reason.DECORATION for info, _ in parts)
+    if not words.text.strip() and not worth_saying:
         return turned(Verdict.EMPTY, Trouble.EMPTY, route)
     cut = words.shortened or inbound.tree.truncated
     envelope = evolve(
@@ -207,7 +208,7 @@ def _from_person(tx: Tx, rules: FilingRules, mail: Mail, judged: FromPerson) -> 
         attachments=tuple(info for info, _ in parts),
     )
     said = _said(envelope, inbound, rules.own)
-    command = None if parts else parse_command(words.text)
+    command = None if worth_saying else parse_command(words.text)
     if command is None:
         return Deliver(envelope, parts, _asked(route), said=said)
     if judged.sender.address not in rules.may_command:

@@ -74,7 +74,11 @@ def delivery(envelope: Envelope) -> shapes.DeliveryShape:
         received_at=envelope.received_at,
         attachments=tuple(
             shapes.AttachmentShape(part.id, part.filename, part.content_type, part.size)
-            for part in envelope.attachments
+            for part in envelope.kept
+        ),
+        left_out=tuple(
+            shapes.LeftOutShape(part.filename, part.content_type, part.size, part.left_out)
+            for part in envelope.left_out
         ),
         route=envelope.route_id,
         device=envelope.device,

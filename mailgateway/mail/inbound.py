@@ -23,7 +23,7 @@ from mailgateway.mail.decode import (
 )
 from mailgateway.mail.mime import Walked, content_type_of, first, walk
 from mailgateway.mail.own import Own, normalise_address
-from mailgateway.mail.parts import Part, Texts, attachments_of, texts_of
+from mailgateway.mail.parts import Texts, texts_of
 from mailgateway.mail.sender import OneMailbox, Sender, sender_of
 from mailgateway.mail.tag import find_tag, parse_own_message_id, plus_route
 
@@ -301,11 +301,6 @@ class Inbound:
     def html(self) -> Texts:
         """The HTML parts, likewise."""
         return texts_of(self.tree, "text/html")
-
-    @cached_property
-    def attachments(self) -> tuple[Part, ...]:
-        """What is attached, at most `ATTACHMENT_LIMIT`; parts that are machinery of the mail are left out."""
-        return attachments_of(self.tree)
 
     @cached_property
     def unreadable(self) -> bool:

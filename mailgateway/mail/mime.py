@@ -38,13 +38,14 @@ _DELIMITED = re.compile(rb"(?:^|\n)--([!-~]{1,70})[ \t]*\r?\nContent-[A-Za-z-]{1
 class Leaf:
     """One part that is not a multipart: what its header says, and where its body lies in the mail.
 
-    ``filename`` is the raw name given.
+    ``filename`` is the raw name given; ``content_id`` the id (without brackets) that HTML may show it by.
     """
 
     content_type: str
     parameters: Mapping[str, str]
     disposition: str
     filename: str
+    content_id: str
     encoding: str
     source: bytes = field(repr=False)
     start: int
@@ -188,6 +189,7 @@ class _Walker:
                 parameters=parameters,
                 disposition=disposition,
                 filename=extra.get("filename", "") or parameters.get("name", ""),
+                content_id=first(fields, "content-id").decode("ascii", "replace").strip(" <>"),
                 encoding=first(fields, "content-transfer-encoding").decode("ascii", "replace"),
                 source=self.source,
                 start=body,

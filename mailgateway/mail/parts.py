@@ -1,4 +1,4 @@
-"""What a mail's parts hold, decoded: its own text, plain and HTML, and the files that go with it.
+"""What a mail's parts hold, decoded: its own text, plain and HTML, and safe names for the files with it.
 
 All of it is a stranger's input until the mail was judged, and of any size: of texts no more is decoded than
 is read later, and names of files are made safe to show and to write.
@@ -14,17 +14,6 @@ from mailgateway.mail.mime import Leaf, Walked
 
 TEXT_LIMIT = 512 * 1024
 """Characters of a mail's plain text that are decoded, and as many of its HTML; readers look at no more."""
-
-ATTACHMENT_LIMIT = 30
-
-
-@frozen
-class Part:
-    """One attachment, decoded; ``filename`` is safe to show and to write (no path, no control characters)."""
-
-    filename: str
-    content_type: str
-    data: bytes = field(repr=False)
 
 
 @frozen
@@ -84,39 +73,6 @@ def _unflowed(text: str, *, delete_space: bool) -> str:
         open_depth = len(marks) if flowing else -1
     joined = ("".join(pieces) for pieces in paragraphs)
     return "\n".join(line if line == "-- " else line.rstrip(" ") for line in joined)
-
-
-_MACHINERY = frozenset(
-    {
-        "application/pgp-signature",
-        "application/pkcs7-signature",
-        "application/x-pkcs7-signature",
-        "application/pgp-encrypted",
-        "message/delivery-status",
-        "message/disposition-notification",
-    }
-)
-
-
-def _is_attachment(leaf: Leaf) -> bool:
-    if leaf.is_text or leaf.content_type in _MACHINERY:
-        return False
-    return bool(leaf.filename or leaf.disposition == "attachment") or not leaf.content_type.startswith(
-        "text/"
-    )
-
-
-def attachments_of(tree: Walked) -> tuple[Part, ...]:
-    """The files, at most `ATTACHMENT_LIMIT`; parts that are machinery of the mail are left out."""
-    leaves = [leaf for leaf in tree.leaves if _is_attachment(leaf)][:ATTACHMENT_LIMIT]
-    return tuple(
-        Part(
-            safe_filename(leaf.filename, number),
-            leaf.content_type,
-            decode_transfer(leaf.body, leaf.encoding),
-        )
-        for number, leaf in enumerate(leaves, 1)
-    )
 
 
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\/]+')

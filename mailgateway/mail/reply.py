@@ -50,8 +50,16 @@ def typed_words(inbound: Inbound, own: Own, sent_text: str | None) -> Reply:
     stub = len(plain) < 400 and (not plain.strip() or _STUB.search(plain) is not None)
     if not stub or not inbound.htmls:
         return _said(separate(plain, own, sent_text, subject), inbound.plain)
-    lines = [line for html in inbound.htmls for line in lines_of_html(html).lines]
-    return _said(_separated(lines, own, sent_text, subject), inbound.html)
+    return _said(_separated(_lines_of(inbound.htmls), own, sent_text, subject), inbound.html)
+
+
+def typed_in_html(pages: Sequence[str], inbound: Inbound, own: Own, sent_text: str | None) -> Reply:
+    """The same for the HTML of a mail alone, in the shape that it is given here."""
+    return _separated(_lines_of(pages), own, sent_text, _bare_subject(inbound.subject))
+
+
+def _lines_of(pages: Sequence[str]) -> list[Line]:
+    return [line for page in pages for line in lines_of_html(page).lines]
 
 
 _PREFIX = re.compile(r"\s*[^\W\d]{1,12}(?:\[\d{1,3}\])?\s?[:\uff1a]\s*")

@@ -11,6 +11,7 @@ import hashlib
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
+from mailgateway.mail.attachments import files_of
 from mailgateway.mail.decode import Malformed
 from mailgateway.mail.inbound import Inbound, read
 from mailgateway.mail.sender import OneMailbox
@@ -54,4 +55,4 @@ def _words(text: str) -> str:
 
 
 def _attached(mail: Inbound) -> list[tuple[str, str]]:
-    return [(part.content_type, hashlib.sha256(part.data).hexdigest()) for part in mail.attachments]
+    return [(part.content_type, hashlib.sha256(part.data).hexdigest()) for part in files_of(mail.tree)]

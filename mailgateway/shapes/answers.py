@@ -77,6 +77,16 @@ class AttachmentShape:
 
 
 @frozen
+class LeftOutShape:
+    """A file of a mail that is not kept, and why; ``size`` in bytes."""
+
+    filename: str = field(repr=False)
+    content_type: str
+    size: int
+    reason: str
+
+
+@frozen
 class DeliveryShape:
     """One envelope on its way to its session."""
 
@@ -92,6 +102,7 @@ class DeliveryShape:
     from_name: str = field(repr=False)
     received_at: datetime
     attachments: tuple[AttachmentShape, ...]
+    left_out: tuple[LeftOutShape, ...]
     device: str
     account: str | None
     folder: str | None

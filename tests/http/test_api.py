@@ -73,6 +73,7 @@ class ProcessTests(RouteCase):
                     "configLoadedAt",
                     "lastScan",
                     "accounts",
+                    "muted",
                 ),
             },
         )

@@ -32,6 +32,7 @@ class DeliveryTests(RouteCase):
                 "fromName": "Robin",
                 "receivedAt": "2026-01-02T03:04:05.678900Z",
                 "attachments": [],
+                "leftOut": [],
                 "device": "",
                 "account": "main",
                 "folder": "INBOX",

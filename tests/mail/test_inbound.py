@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from mailgateway.mail.attachments import files_of
 from mailgateway.mail.decode import Malformed, split_message
 from mailgateway.mail.inbound import Inbound, ScanHeaders, concerns, is_candidate, may_concern, read
-from mailgateway.mail.parts import ATTACHMENT_LIMIT, safe_filename
+from mailgateway.mail.mime import PART_LIMIT
+from mailgateway.mail.parts import safe_filename
 from mailgateway.mail.sender import OneMailbox
 from tests.mail.mails import AGENT, EVIL, OWN, PERSON, SENT_ID, lay, reply
 
@@ -185,11 +187,11 @@ class ReadTests(SynchronousTestCase):
         self.assertEqual(inbound.texts, ("first", "ü"))
         self.assertEqual(inbound.htmls, ("<p>x</p>",))
         self.assertEqual(
-            [(part.filename, part.content_type, part.data) for part in inbound.attachments],
+            [(part.filename, part.content_type, part.data) for part in files_of(inbound.tree)],
             [
                 ("grün.png", "image/png", b"hi"),
                 ("passwd", "text/plain", b"file"),
-                ("attachment-3", "message/rfc822", b"From: x@y\r\n\r\ninner words"),
+                ("message.eml", "message/rfc822", b"From: x@y\r\n\r\ninner words"),
             ],
         )
 
@@ -212,7 +214,7 @@ class ReadTests(SynchronousTestCase):
         many = whole(
             reply("--b\nContent-Type: image/png\n\nx\n" * 3000, content_type="multipart/mixed; boundary=b")
         )
-        self.assertEqual(len(many.attachments), ATTACHMENT_LIMIT)
+        self.assertEqual(len(files_of(many.tree)), PART_LIMIT - 1)
         deep = "".join(
             f"Content-Type: multipart/mixed; boundary=b{level}\n\n--b{level}\n" for level in range(400)
         )
@@ -270,7 +272,7 @@ class ReadTests(SynchronousTestCase):
                     inbound.subject,
                     inbound.texts,
                     inbound.htmls,
-                    inbound.attachments,
+                    files_of(inbound.tree),
                     inbound.recipients,
                     inbound.date,
                 )

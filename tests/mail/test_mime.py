@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.domain.judge import BounceOf, FromPerson, Refused, judge
+from mailgateway.mail.attachments import files_of
 from mailgateway.mail.decode import Field
 from mailgateway.mail.inbound import Inbound, read
 from mailgateway.mail.mime import BOUNDARY_LIMIT, DASHES_LIMIT, PART_LIMIT, Leaf, Walked, walk
-from mailgateway.mail.parts import TEXT_LIMIT, attachments_of
+from mailgateway.mail.parts import TEXT_LIMIT
 from mailgateway.mail.reply import typed_words
 from tests.mail.mails import OWN, lay, reply
 
@@ -150,7 +151,7 @@ class BoundTests(SynchronousTestCase):
             inbound = read(raw)
             assert isinstance(inbound, Inbound)
             self.assertEqual(typed_words(inbound, OWN, None).text, "Yes.")
-            self.assertEqual([len(part.data) for part in inbound.attachments], [size])
+            self.assertEqual([len(part.data) for part in files_of(inbound.tree)], [size])
 
         self.assertLess(peak(read_all), size * 1.5)
 
@@ -181,8 +182,8 @@ class BoundTests(SynchronousTestCase):
             raw = large_mail(reply(content_type="multipart/mixed; boundary=b"), body + end)
             inbound = read(raw)
             assert isinstance(inbound, Inbound)
-            self.assertEqual([len(part.data) for part in inbound.attachments], [130_000 * 57])
-            self.assertLess(peak(partial(attachments_of, inbound.tree)), len(raw) * 3)
+            self.assertEqual([len(part.data) for part in files_of(inbound.tree)], [130_000 * 57])
+            self.assertLess(peak(partial(files_of, inbound.tree)), len(raw) * 3)
 
     def test_no_more_text_is_decoded_than_is_read(self) -> None:
         """In one part or in many, plain or HTML; that it goes on is said."""
