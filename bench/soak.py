@@ -12,6 +12,7 @@ times) must be flat over the second half, within limits that are stated here.  E
 import argparse
 import json
 import random
+import signal
 import statistics
 import sys
 import threading
@@ -232,6 +233,7 @@ class Soak:
             if at - told >= max(10.0, self.seconds / 40):
                 told = at
                 self.tell(at)
+                self.read_log(gateway)
 
     def tell(self, at: float) -> None:
         """One line of progress."""
@@ -272,10 +274,14 @@ class Soak:
             book.violate(f"{book.figures['second copies']} second copies, {interrupted} interruptions")
         if book.figures["health ms, 99 of 100"] > SLOWEST_HEALTH_MS:
             book.violate("the answers of /health are slow")
+        self.read_log(gateway)
+
+    def read_log(self, gateway: Gateway) -> None:
+        """Whatever the service did not expect ends the soak; so does a secret in its log."""
         log = gateway.log()
         for word in ("Traceback", PASSWORD):
             if word in log:
-                book.violate(f"the log has {word[:9]}: {log[max(0, log.find(word) - 300) :][:1_500]}")
+                self.book.violate(f"the log has {word[:9]}: {log[max(0, log.find(word) - 300) :][:3_000]}")
 
     def trends(self) -> list[Trend]:
         """Every curve that must be flat, beside its limit."""
@@ -316,6 +322,8 @@ def report(soak: Soak, found: list[Trend]) -> Mapping[str, object]:
 def main() -> int:
     """Run as told; 0 when the oracle is content and every curve is flat."""
     parser = argparse.ArgumentParser(description="Drive the service for as long as it is told.")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser.add_argument("--minutes", type=float, default=0.5)
     parser.add_argument("--rate", type=float, default=10.0, help="mails a second")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
