@@ -18,11 +18,11 @@ from twisted.internet.threads import deferToThreadPool
 from mailgateway.flows.ports import KeyLookup
 from mailgateway.mail.dkim_key import KeyAnswer, KeyTexts, KeyTrouble
 
-SECONDS = 3.0
-"""How long one answer may take; all are asked for at once."""
-
 TRIES = (1, 2)
-"""Seconds after which a question is sent again."""
+"""Seconds after which a question is sent again, and at last given up; all are asked at once."""
+
+SECONDS = 3.5
+"""The same for an answer that comes in other ways, such as by TCP."""
 
 LONGEST = 3600.0
 TROUBLE_SECONDS = 30.0

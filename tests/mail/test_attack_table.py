@@ -398,7 +398,7 @@ class TogetherTests(SynchronousTestCase):
             "from A.eurprd05.prod.outlook.com (2603:10a6::1) by B.eurprd05.prod.outlook.com with HTTPS; x",
         )
         good = results(
-            "spf=pass (sender IP is 192.0.2.1) smtp.mailfrom=example.com; dkim=pass (signature was verified)\r\n"
+            "spf=pass (sender IP is 192.0.2.1) smtp.mailfrom=example.com; dkim=pass (verified)\r\n"
             " header.d=example.com;dmarc=pass action=none header.from=example.com;compauth=pass reason=100"
         )
         bad = results(
