@@ -1,5 +1,7 @@
 """Watching as a service: leases, restarts and stops; the machine itself has its own tests."""
 
+from datetime import UTC, datetime, timedelta
+
 from mailgateway.daemons.watcher import (
     LEASE_RENEWAL_SECONDS,
     NO_FENCE,
@@ -13,7 +15,7 @@ from mailgateway.flows import leases
 from mailgateway.flows.scan import ScanRules
 from mailgateway.flows.sort import FilingRules
 from mailgateway.ids import AccountName, MachineId
-from mailgateway.store import flagging
+from mailgateway.store import flagging, held
 from tests.daemons.small_imap import Habits
 from tests.daemons.world import IMAP_PORT, KEY, Network, Run, SlowDatabase
 from tests.flows.inbound import OWN, TTL
@@ -92,6 +94,42 @@ class OwnTests(WatcherTestCase):
         self.begin()
         self.later(67)
         self.assertEqual(self.habits.verbs.count("IDLE"), 2)
+
+    def test_held_mail_is_tried_again_in_its_time(self) -> None:
+        """Not only when it looks by itself; a mail that was taken away meanwhile is forgotten."""
+        self.begin()
+        place = Source(AccountName("main"), "INBOX", 7, 3)
+        soon = self.network_now() + timedelta(seconds=20)
+        row = held.Held(place, "", soon, "key", soon + timedelta(hours=1), soon)
+        self.gateway.rows(lambda tx: held.keep(tx, row))
+        self.end(self.begin())
+        self.begin()
+        idles = self.habits.verbs.count("IDLE")
+        self.later(21)
+        self.assertEqual(self.habits.verbs.count("IDLE"), idles + 1)
+        self.assertEqual(self.gateway.rows(held.count), 0)
+
+    def network_now(self) -> datetime:
+        """The time by the database's clock."""
+        return datetime.now(UTC) + self.database.offset
+
+    def test_a_sleep_ends_the_connection(self) -> None:
+        """Though it looks alive: a new one is made at once, and mail that came meanwhile is found."""
+        watcher = self.begin()
+        self.habits.hangs_at = "DONE"
+        watcher.woke()
+        self.later(0)
+        self.assertEqual((self.dialled, self.state), (2, "watching"))
+        self.assertTrue(self.network.accepted[0].gone)
+
+    def test_a_sleep_before_the_beginning(self) -> None:
+        """A watcher that waits for its time goes on waiting."""
+        self.habits.greeting = THROTTLED
+        self.end(self.begin())
+        watcher = self.begin()
+        watcher.woke()
+        self.later(10)
+        self.assertEqual(self.dialled, 1)
 
     def test_a_stop_says_goodbye(self) -> None:
         """Within the same second, when the server plays along."""
@@ -258,6 +296,29 @@ class SharedTests(WatcherTestCase):
         self.assertEqual(self.state, "standby")
         self.later(LEASE_RENEWAL_SECONDS)
         self.assertEqual(self.state, "watching")
+
+    def test_a_sleep_with_the_lease(self) -> None:
+        """Nothing is dialled before the lease is found to be ours still."""
+        watcher = self.begin()
+        watcher.woke()
+        self.later(0)
+        self.assertEqual((self.dialled, self.network.accepted[0].gone), (1, True))
+        self.later(LEASE_RENEWAL_SECONDS)
+        self.assertEqual((self.dialled, self.state), (2, "watching"))
+
+    def test_a_sleep_that_cost_the_lease(self) -> None:
+        """Another gateway watches meanwhile: whoever wakes files nothing and dials nobody."""
+        watcher = self.begin()
+        self.database.advance(seconds=3_600)
+        resource = leases.folder_resource(AccountName("main"), "INBOX")
+        other = self.now(leases.acquire(self.database, resource, MachineId("another")))
+        self.assertIsNotNone(other)
+        watcher.woke()
+        for _ in range(3):
+            self.later(1)
+            self.network.advance(LEASE_RENEWAL_SECONDS - 1)
+            self.network.settle()
+        self.assertEqual((self.dialled, self.state), (1, "standby"))
 
     def test_acks_at_another_gateway(self) -> None:
         r"""They ring no bell here; their mails become ``\Seen`` all the same, and soon."""
