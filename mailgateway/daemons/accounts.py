@@ -64,6 +64,7 @@ class AccountService(MultiService):
     _smtp: DoorHealth = field(init=False)
     _watchers: list[Watcher] = field(factory=list, init=False)
     _sent: ImapSentFolder | None = field(default=None, init=False)
+    _sender: Sender | None = field(default=None, init=False)
     _log: Logger = field(factory=Logger, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -115,19 +116,10 @@ class AccountService(MultiService):
         if self.sends:
             identity, host = self.rules.filing.identity, socket.gethostname()
             keeps = keeps_copies(self.account)
-            self._adopt(
-                Sender(
-                    self.reactor,
-                    self.database,
-                    self.bell,
-                    identity,
-                    logins,
-                    host,
-                    self._sent,
-                    keeps_copies=keeps,
-                )
-            )
-            self._adopt(Copies(self.reactor, self.database, self.bell, identity, logins, self._sent))
+            what = (self.reactor, self.database, self.bell, identity, logins)
+            self._sender = Sender(*what, host, self._sent, keeps_copies=keeps)
+            self._adopt(self._sender)
+            self._adopt(Copies(*what, self._sent))
 
     async def _remember(self, health: DoorHealth) -> None:
         """Take up what is remembered of one door; an account does not begin without it."""
@@ -144,6 +136,12 @@ class AccountService(MultiService):
         """Run a part as long as the account does; a stop that came first begins nothing any more."""
         if self.running:
             part.setServiceParent(self)
+
+    def woke(self) -> None:
+        """The machine slept: no connection is believed in any more."""
+        for part in (*self._watchers, self._sender, self._sent):
+            if part is not None:
+                part.woke()
 
     def prime(self) -> int:
         """Move cursors from which nothing was ever filed to now, at the next look; how many folders."""

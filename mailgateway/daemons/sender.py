@@ -135,6 +135,14 @@ class Sender(Service):
             self._timer.cancel()
         return self._tasks.stop()
 
+    def woke(self) -> None:
+        """The machine slept: connections are dead; a mail on its way is concluded as after a loss."""
+        for lane in tuple(self._lanes):
+            if lane.connection is not None:
+                lane.connection.abort()
+        self._server.woke()
+        self._wake()
+
     def _heard(self, numbered: Numbered) -> None:
         if numbered.event.kind is EventKind.OUTBOX:
             self._wake()

@@ -24,7 +24,7 @@ from mailgateway.daemons.line import IDENTITY
 from mailgateway.daemons.logins import Door, Logins
 from mailgateway.daemons.peers import peer_of
 from mailgateway.daemons.tasks import Tasks
-from mailgateway.daemons.watching import Held
+from mailgateway.daemons.watching import IMPATIENT, Held
 from mailgateway.domain.reconnect import FailureClass, delay_seconds, failure_class
 from mailgateway.domain.special_use import Folder, find_junk, find_sent
 from mailgateway.errors import CommandRefused, LoginUnavailable, PeerError, Throttled, Unreachable
@@ -108,6 +108,13 @@ class ImapSentFolder:
             return find_junk(self._folders, folder_names().junk)
 
         return await self._use(look, LOOK_SECONDS)
+
+    def woke(self) -> None:
+        """The machine slept: the connection is dead, and the network may be another one."""
+        if self._connection is not None:
+            self._connection.abort()
+        if self._failure in IMPATIENT:
+            self._closed_until = 0.0
 
     def close(self) -> Deferred[None]:
         """Take leave, whoever may be looking; fires within a few seconds."""

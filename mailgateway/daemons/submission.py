@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 
 from mailgateway.daemons.logins import Door, Logins
 from mailgateway.daemons.peers import peer_of
-from mailgateway.daemons.watching import Condition, Held
+from mailgateway.daemons.watching import IMPATIENT, Condition, Held
 from mailgateway.domain.account import AccountState
 from mailgateway.domain.reconnect import FailureClass, delay_seconds, failure_class
 from mailgateway.errors import PeerError
@@ -44,7 +44,7 @@ class Pause:
     @property
     def outlasts_callers(self) -> bool:
         """Whether who waits for the first attempt of a mail is to be told now that there will be none."""
-        return self.failure not in {FailureClass.NETWORK, FailureClass.CLEAN}
+        return self.failure not in IMPATIENT
 
 
 @define(eq=False)
@@ -100,6 +100,11 @@ class SubmissionServer:
         except Held as held:
             self._hold(held)
             raise
+
+    def woke(self) -> None:
+        """The machine slept: a network that failed before may be another one by now."""
+        if self._pause is not None and self._pause.failure in IMPATIENT:
+            self._pause = None
 
     def failed(self, error: PeerError) -> None:
         """Something stood in the way: nobody dials for a while."""

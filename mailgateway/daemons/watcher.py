@@ -113,6 +113,16 @@ class Watcher(Service):
         self._watching.stop()
         return Deferred.fromCoroutine(self._end())
 
+    def woke(self) -> None:
+        """The machine slept: the connection is dead, and the folder's lease may be another's by now."""
+        if not self.database.shared:
+            self._watching.woke()
+        elif self._watches:  # who finds the lease still ours begins anew
+            self._watches = False
+            self._cancel_delays()
+            self._core.hang_up()
+            self._watching.stop()
+
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was learned of the server that the operator may want to know."""

@@ -18,6 +18,7 @@ from twisted.internet.defer import TimeoutError as DeadlinePassed
 from twisted.logger import Logger
 
 from mailgateway.daemons.accounts import AccountService, ScanBoard
+from mailgateway.daemons.clock import ClockWatch
 from mailgateway.daemons.idle_exit import IdleExit
 from mailgateway.daemons.instance_lock import InstanceLock
 from mailgateway.daemons.keys import DnsKeys
@@ -102,7 +103,7 @@ class Gateway(MultiService):
 
     def _parts(self) -> Sequence[IService]:
         """What a reload leaves alone."""
-        parts: list[Any] = [Watchdog(self.reactor, os.environ)]
+        parts: list[Any] = [Watchdog(self.reactor, os.environ), ClockWatch(self.reactor, self._woke)]
         if self.settings.daemon.idle_exit_seconds:
             parts.append(
                 IdleExit(
@@ -115,6 +116,11 @@ class Gateway(MultiService):
                 )
             )
         return parts
+
+    def _woke(self) -> None:
+        """The machine slept."""
+        for account in self._accounts:
+            account.woke()
 
     def _adopt(self) -> None:
         """Make what depends on the settings; it runs as soon as this service does."""

@@ -19,6 +19,7 @@ from twisted.application.service import IService
 from twisted.python import usage
 
 from mailgateway import secrets
+from mailgateway.daemons.clock import steady
 from mailgateway.daemons.instance_lock import InstanceLock, take_lock
 from mailgateway.daemons.listening import PortTaken, bind
 from mailgateway.domain.identity import Identity
@@ -69,6 +70,7 @@ def make_service(options: Options) -> IService:
     """What twistd calls, by the name ``makeService``."""
     from twisted.internet import reactor  # noqa: PLC0415 (importing this module must not choose the reactor)
 
+    steady(reactor)
     _raise_file_limit()
     _forget_imports()
     settings = options.settings

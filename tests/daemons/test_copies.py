@@ -1,7 +1,8 @@
 """Copies of what was sent: only where they are needed, once, and never at the cost of a mail."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from attrs import define, field
@@ -14,10 +15,15 @@ from mailgateway.errors import CommandRefused, Unreachable
 from mailgateway.flows.ports import SentCopy
 from mailgateway.ids import MessageId
 from mailgateway.store import upkeep
+from mailgateway.store.database import Tx
 from tests.daemons.sending import SenderTestCase
 from tests.daemons.world import IMAP_PORT, PASSWORD, SMTP_PORT, Run, account, server
 from tests.fakes.sent import FakeSentFolder
 from tests.fakes.smtp_script import DROP
+
+
+def _tomorrow(prune: Callable[[Tx, datetime], int], tx: Tx) -> int:
+    return prune(tx, tx.now + timedelta(days=1))
 
 
 class WhereTests(SynchronousTestCase):
@@ -62,7 +68,7 @@ class CopyTestCase(SenderTestCase):
 
     def setUp(self) -> None:
         self.folder = FakeSentFolder()
-        self.copies: list[Copies] = []
+        self.keepers: list[Copies] = []
         super().setUp()
 
     def begin(self, password: str = PASSWORD, *, remembering: bool = True) -> Run:
@@ -73,9 +79,9 @@ class CopyTestCase(SenderTestCase):
             self.now(run.load())
         what = (self.network, gateway.database, gateway.bell, gateway.identity, run.logins)
         sender = Sender(*what, "box.example", self.folder, keeps_copies=self.keeps)
-        self.copies.append(Copies(*what, self.folder))
+        self.keepers.append(Copies(*what, self.folder))
         self.senders.append(sender)
-        for part in (sender, self.copies[-1]):
+        for part in (sender, self.keepers[-1]):
             part.startService()
             self.addCleanup(self.end, part)
         self.network.settle()
@@ -116,7 +122,7 @@ class KeepTests(CopyTestCase):
     def test_a_restart_forgets_none(self) -> None:
         """It is a row."""
         sent = self.submit()
-        self.end(self.copies[-1])
+        self.end(self.keepers[-1])
         self.restart()
         self.later(10)
         self.assertEqual(self.folder.kept, [sent.message_id])
@@ -127,7 +133,7 @@ class KeepTests(CopyTestCase):
         sent = self.submit()
         for _ in range(40):
             self.later(900)
-        self.assertEqual((self.state(sent), self.copies_taken()), (OutboxState.SENT, 1))
+        self.assertEqual((self.state(sent), self.copies()), (OutboxState.SENT, 1))
         self.assertEqual(len(self.folder.asked), 5)
         self.later(48 * 3_600)
         self.assertEqual(len(self.folder.asked), 5)
@@ -155,13 +161,9 @@ class KeepTests(CopyTestCase):
         for prune in (upkeep.prune_sent_bytes, upkeep.prune_outbox):
             self.setUp()
             self.submit()
-            self.assertEqual(self.gateway.rows(lambda tx, do=prune: do(tx, tx.now + timedelta(days=1))), 1)
+            self.assertEqual(self.gateway.rows(partial(_tomorrow, prune)), 1)
             self.later(3_600)
             self.assertEqual(self.folder.asked, [])
-
-    def copies_taken(self) -> int:
-        """How many mails the server has taken."""
-        return len(self.script.taken)
 
 
 class NoCopyTests(CopyTestCase):

@@ -102,7 +102,7 @@ class DeafTests(SynchronousTestCase):
 
     def test_twice_halves(self) -> None:
         """Down to a minute, and it is said."""
-        periods = []
+        periods: list[float] = []
         for _ in range(5):
             self.habits.missed()
             self.assertEqual(self.habits.idle_seconds, periods[-1] if periods else 540)

@@ -174,6 +174,36 @@ class PauseTests(SenderTestCase):
         row = self.row(decision)
         self.assertEqual((row.state, row.temporary), (OutboxState.CANCELLED, True))
 
+    def test_a_sleep_ends_the_wait_for_the_network(self) -> None:
+        """The network may be another one: whoever waits for it goes on at once."""
+        self.network.servers.clear()
+        self.submit()
+        self.later(0.5)
+        self.listen()
+        sent = self.submit()
+        self.assertEqual(self.state(sent), OutboxState.QUEUED)
+        self.senders[-1].woke()
+        self.network.settle()
+        self.assertEqual(self.state(sent), OutboxState.SENT)
+
+    def test_a_sleep_hurries_no_server_that_asked_for_patience(self) -> None:
+        """Only the network is another one."""
+        self.script.answer("GREETING", "421 4.7.0 too many connections")
+        self.submit()
+        self.senders[-1].woke()
+        self.later(30)
+        self.assertEqual(self.script.connections, 1)
+
+    def test_a_sleep_in_the_middle_of_a_mail(self) -> None:
+        """Before the final dot it goes again; after it nobody knows, so it rests."""
+        for point, state in (("DATA", OutboxState.QUEUED), ("END", OutboxState.UNCLEAR)):
+            self.setUp()
+            self.script.answer(point, THINK)
+            sent = self.submit()
+            self.senders[-1].woke()
+            self.network.settle()
+            self.assertEqual(self.state(sent), state, point)
+
     def test_too_many_connections(self) -> None:
         """After 421 nobody dials for a minute, and decisions that come meanwhile are told why."""
         self.script.answer("GREETING", "421 4.7.0 too many connections")

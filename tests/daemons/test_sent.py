@@ -13,6 +13,7 @@ from mailgateway.errors import (
     Throttled,
     Unreachable,
 )
+from mailgateway.flows.ports import SentCopy
 from mailgateway.ids import MessageId
 from tests.daemons.sent_imap import SentHabits
 from tests.daemons.world import IMAP_PORT, PASSWORD, Network, Run
@@ -71,7 +72,7 @@ class SentTestCase(OutboundTestCase):
         self.network.settle()
         return keeping
 
-    def refused(self, looking: "Deferred[Any]", kind: type[PeerError]) -> Any:
+    def failed(self, looking: "Deferred[Any]", kind: type[PeerError]) -> Any:
         """What stood in the way."""
         return self.failureResultOf(looking, kind).value
 
@@ -142,14 +143,14 @@ class FindTests(SentTestCase):
     def test_no_sent_folder(self) -> None:
         """It is said, with what to do, and nothing is selected."""
         self.habits.listing = [rb'() "/" INBOX', rb'(\Sent \NoSelect) "/" Sent']
-        error = self.refused(self.look(), CommandRefused)
+        error = self.failed(self.look(), CommandRefused)
         self.assertEqual(error.code, "NOSENT")
         self.assertIn("sent_folder", error.text)
         self.assertNotIn("EXAMINE", self.habits.verbs)
 
     def test_an_id_that_is_too_long(self) -> None:
         """It is not taken for one that is not there."""
-        self.refused(self.look(MessageId("<" + "x" * 900 + "@example.org>")), CommandRefused)
+        self.failed(self.look(MessageId("<" + "x" * 900 + "@example.org>")), CommandRefused)
 
 
 class ConnectionTests(SentTestCase):
@@ -175,7 +176,7 @@ class ConnectionTests(SentTestCase):
         self.habits.folders[b"Sent"] = [MAIL]
         looks = [Deferred.fromCoroutine(self.sent.find(ID)) for _ in range(3)]
         self.network.settle()
-        self.assertEqual([self.successResultOf(each).raw for each in looks], [MAIL] * 3)
+        self.assertEqual([self.successResultOf(each) for each in looks], [SentCopy(1, MAIL)] * 3)
         self.assertEqual(len(self.network.dialled), 1)
 
     def test_who_comes_and_says_who_he_is(self) -> None:
@@ -188,7 +189,7 @@ class ConnectionTests(SentTestCase):
     def test_a_refused_password_counts_with_the_others(self) -> None:
         """The credential state is the account's: two refusals in all, wherever."""
         self.habits.login = b"NO [AUTHENTICATIONFAILED] wrong"
-        self.refused(self.look(), LoginRefused)
+        self.failed(self.look(), LoginRefused)
         self.assertEqual(self.run_.imap.login.refusals, 1)
         for _ in range(200):
             self.later(300)
@@ -198,11 +199,11 @@ class ConnectionTests(SentTestCase):
     def test_the_account_rests(self) -> None:
         """While the watching waits after a failure nobody else dials."""
         self.habits.login = b"NO [UNAVAILABLE] not now"
-        self.refused(self.look(), LoginUnavailable)
+        self.failed(self.look(), LoginUnavailable)
         self.assertEqual(self.run_.imap.login.refusals, 0)
         self.habits.login = SentHabits().login
         self.later(299)
-        self.refused(self.look(), LoginUnavailable)
+        self.failed(self.look(), LoginUnavailable)
         self.assertEqual(len(self.network.dialled), 1)
         self.later(1)
         self.assertIsNone(self.found())
@@ -211,9 +212,9 @@ class ConnectionTests(SentTestCase):
         """A throttled search ends the connection for as long as the server says."""
         hint = b"BAD Request is throttled. Suggested Backoff Time: 92415 milliseconds"
         self.habits.answers["UID"] = iter([hint])
-        self.refused(self.look(), Throttled)
+        self.failed(self.look(), Throttled)
         self.later(92)
-        self.refused(self.look(), Throttled)
+        self.failed(self.look(), Throttled)
         self.assertEqual(len(self.network.dialled), 1)
         self.later(1)
         self.assertIsNone(self.found())
@@ -226,8 +227,32 @@ class ConnectionTests(SentTestCase):
             looking = self.look()
             self.assertNoResult(looking)
             self.later(LOOK_SECONDS)
-            self.refused(looking, Unreachable)
+            self.failed(looking, Unreachable)
             self.assertTrue(self.network.accepted[-1].gone, verb)
+
+    def test_a_sleep(self) -> None:
+        """The connection is not believed in; the next look makes another one."""
+        self.found()
+        self.sent.woke()
+        self.network.settle()
+        self.assertTrue(self.network.accepted[0].gone)
+        self.assertIsNone(self.found())
+        self.assertEqual(len(self.network.dialled), 2)
+
+    def test_a_sleep_ends_the_wait_for_the_network_only(self) -> None:
+        """A server that asked for patience gets it."""
+        make = self.network.servers.pop(IMAP_PORT)
+        looking = self.look()
+        self.later(1)
+        self.failed(looking, Unreachable)
+        self.network.servers[IMAP_PORT] = make
+        self.failed(self.look(), Unreachable)
+        self.sent.woke()
+        self.assertIsNone(self.found())
+        self.habits.answers["UID"] = iter([b"BAD Request is throttled."])
+        self.failed(self.look(), Throttled)
+        self.sent.woke()
+        self.failed(self.look(), Throttled)
 
     def test_a_stop_in_the_middle(self) -> None:
         """Whoever looks is told, and nothing is left."""
@@ -247,7 +272,7 @@ class ConnectionTests(SentTestCase):
     def test_no_secret_is_shown(self) -> None:
         """Not even when the server echoes it."""
         self.habits.login = b"NO [AUTHENTICATIONFAILED] " + PASSWORD.encode() + b" is wrong"
-        error = self.refused(self.look(), LoginRefused)
+        error = self.failed(self.look(), LoginRefused)
         self.assertNotIn(PASSWORD, str(error))
 
 
@@ -264,7 +289,7 @@ class KeepTests(SentTestCase):
         """A refusal before the text is a refusal, and the connection stays in order."""
         large = MAIL + b"x" * 10_000 + b"\r\n"
         self.habits.answers["APPEND"] = iter([b"NO [OVERQUOTA] no room"])
-        self.assertEqual(self.refused(self.keep(large), CommandRefused).code, "OVERQUOTA")
+        self.assertEqual(self.failed(self.keep(large), CommandRefused).code, "OVERQUOTA")
         self.assertTrue(self.successResultOf(self.keep(large)))
         self.assertEqual((self.habits.appended, len(self.network.dialled)), ([large], 1))
 
@@ -277,7 +302,7 @@ class KeepTests(SentTestCase):
     def test_a_search_that_failed_has_not_found_nothing(self) -> None:
         """Then nothing is put there."""
         self.habits.answers["UID"] = iter([b"NO cannot search"])
-        self.refused(self.keep(), CommandRefused)
+        self.failed(self.keep(), CommandRefused)
         self.assertEqual(self.habits.appended, [])
 
     def test_a_server_that_hangs(self) -> None:
@@ -286,5 +311,5 @@ class KeepTests(SentTestCase):
         keeping = self.keep()
         self.assertNoResult(keeping)
         self.later(KEEP_SECONDS)
-        self.refused(keeping, Unreachable)
+        self.failed(keeping, Unreachable)
         self.assertTrue(self.network.accepted[-1].gone)
