@@ -38,6 +38,7 @@ from mailgateway.store.upgrade import open_engine, upgrade  # noqa: E402
 AGENT = "agent@example.org"
 ROBIN = "robin@example.net"
 PASSWORD = "correct-horse-7Qx9vw"  # noqa: S105 (of a server that lives for seconds)
+SECRET = "MAILGATEWAY_BENCH_PASSWORD"  # noqa: S105 (the variable of a password, where one is used)
 SESSION = SessionId("session-of-all")
 ROUTE = RouteId("f913c9")
 MARKED = (sys.executable, str(Path(__file__).with_name("_marked.py")))
@@ -253,7 +254,8 @@ class Service:
         """Start the process; when, in monotonic seconds."""
         path = self.folder / "mailgateway.toml"
         path.write_text(settings_text(self.settings()), encoding="utf-8")
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+        names = ("PATH", "LANG", "LC_ALL", SECRET)
+        kept = {name: os.environ[name] for name in names if name in os.environ}
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         with (self.folder / "service.log").open("ab") as log:
