@@ -39,7 +39,7 @@ class Book:
     _open: dict[int, _Owed] = field(factory=dict)
     _answerable: dict[str, tuple[Asked, int]] = field(factory=dict)
     _copies: Counter[str] = field(factory=Counter)
-    _bounces: Counter[str] = field(factory=Counter)
+    _bounced: dict[str, None] = field(factory=dict)
 
     def violate(self, what: str) -> None:
         """Note that something happened that never may."""
@@ -53,6 +53,15 @@ class Book:
         """A session sent a mail that is to be answered so many times."""
         with self.lock:
             self._answerable[asked.message_id] = (asked, times)
+
+    def first_bounce(self, asked: Asked) -> bool:
+        """Whether nobody has reported yet that this mail came back: only the first report is told."""
+        with self.lock:
+            known = asked.message_id in self._bounced
+            self._bounced[asked.message_id] = None
+            if len(self._bounced) > 20_000:
+                self._bounced = dict.fromkeys(list(self._bounced)[10_000:])
+            return not known
 
     def answerable(self) -> list[Asked]:
         """The mails that want an answer yet."""
@@ -85,8 +94,6 @@ class Book:
             self._open[letter.number] = _Owed(letter)
             if letter.asked is None:
                 return
-            if letter.kind == "bounce":
-                self._bounces[letter.asked.message_id] += 1
             entry = self._answerable.get(letter.asked.message_id)
             if entry is not None and letter.kind in {"reply", "big", "broken"}:
                 asked, left = entry

@@ -54,7 +54,7 @@ def write(kind: str, number: int, asked: Asked, chance: random.Random) -> Letter
             raw = _reply(number, asked, more="Auto-Submitted: auto-replied\r\n")
         case "forged":
             raw = _reply(number, asked, verdict="fail")
-        case "bounce":
+        case "bounce" | "second bounce":
             raw = _bounce(number, asked)
         case "big":
             raw = _reply(

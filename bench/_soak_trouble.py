@@ -89,8 +89,8 @@ class Trouble(Worker):
             for moment in spread(max(1, round(seconds / period)))
         ]
         moments += zip(spread(max(3, round(seconds / IMAP_SECONDS))), cycle(IMAP), strict=False)
-        # in the first half only, so that the second half's curves are of one life of the service
-        moments += [(seconds * (0.1 + 0.35 * chance.random()), "service killed") for _ in range(kills)]
+        # early, so that the second half's curves are of one life of the service, and not of its warming up
+        moments += [(seconds * (0.08 + 0.17 * chance.random()), "service killed") for _ in range(kills)]
         self.moments = sorted(moments)
 
     def work(self) -> None:
