@@ -20,12 +20,12 @@ JUDGED = "mail is judged"
 BEGUN = "transaction has begun"
 WRITTEN = "rows are written"
 COMMITTED = "commit is done"
-RUNG = "bell is rung"
 READING = "poll's read begins"
 READ = "poll's read ends"
-REPLYING = "reactor has the rows"
+RUNG = "bell is rung"
+REPLYING = "poll has the rows"
 REPLIED = "answer is written"
-STATIONS = (TOLD, ASKED, ANSWERED, JUDGED, BEGUN, WRITTEN, COMMITTED, RUNG, READING, READ, REPLYING, REPLIED)
+STATIONS = (TOLD, ASKED, ANSWERED, JUDGED, BEGUN, WRITTEN, COMMITTED, READING, READ, RUNG, REPLYING, REPLIED)
 """In their order on the way."""
 
 

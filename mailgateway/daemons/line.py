@@ -1,6 +1,6 @@
 """One IMAP connection as the watching machine sees it: log in, catch up, rest, take leave."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
 
@@ -52,6 +52,10 @@ class ImapLine:
     """Hears what each scan did."""
     fence: Callable[[], int | None]
     """The fence of the folder's lease, where there is one."""
+    flags_due: Callable[[], bool]
+    """Whether acks are known to have asked for flags."""
+    breathe: Callable[[], Awaitable[None]]
+    """Lets the answers to those leave who have waited for what was filed."""
     connection: ImapConnection
     _credential: Credential = field(repr=False)
     habits: Habits = field(factory=Habits)
@@ -117,15 +121,20 @@ class ImapLine:
         deaf, self._announced = silent and self.connection.idling, False
         if silent:
             self._mailbox = await self.habits.ask(self._selected)
-        self._looked = True
+        flags_due, self._looked = silent or not self._looked, True
         while True:
             self._fresh = False
+            # a mail that was announced is on its way to a session: do not get in its way for nothing
+            flags_due |= self.flags_due()
             scanned = await self.scanner.scan(self._selected, self.fence())
             if deaf and scanned.examined and not self._announced:
                 self.habits.missed()
             deaf = False
             self.scanned(scanned)
-            await self._set_flags()
+            await self.breathe()
+            if flags_due:
+                await self._set_flags()
+            flags_due = True
             if not self._fresh:
                 return
 

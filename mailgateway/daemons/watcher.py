@@ -220,6 +220,8 @@ class Watcher(Service):
             self._scanner,
             self._looked,
             self._fence,
+            lambda: _waits(self._flagging),
+            lambda: deferLater(self.reactor, 0),
             connection,
             credential,
             self.habits,

@@ -7,13 +7,16 @@ Other processes on the same database are not heard here; who waits polls beside 
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
 
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
 from mailgateway.ids import SessionId
+from mailgateway.store.database import Work
 
 KEPT = 1_000
 """How many events are kept for subscribers that come back."""
@@ -57,17 +60,23 @@ class Numbered:
 
 @define(eq=False)
 class Ticket:
-    """A place at the bell, taken before reading; ``rung`` fires once, at the first event that concerns it."""
+    """A place at the bell, taken before reading; ``rung`` fires once, at the first event that concerns it.
+
+    It fires with what was read for it behind the commit, ``None`` where nothing was.
+    """
 
     _bell: "Bell"
-    _concerns: Callable[[Event], bool]
-    rung: Deferred[None] = field(factory=Deferred)
+    concerns: Callable[[Event], bool]
+    """Looks at nothing that another thread must not see."""
+    work: Work[Any] | None = None
+    """What its holder will read."""
+    rung: Deferred[Any] = field(factory=Deferred)
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: Event, found: Any = None) -> None:
         """Fire when the event concerns this ticket."""
-        if self._concerns(event):
+        if self.concerns(event):
             self.cancel()
-            self.rung.callback(None)
+            self.rung.callback(found)
 
     def cancel(self) -> None:
         """Give the place back; safe to call again."""
@@ -83,9 +92,14 @@ class Bell:
     _kept: deque[Numbered] = field(factory=lambda: deque(maxlen=KEPT), init=False)
     _number: int = field(default=0, init=False)
 
-    def ticket(self, concerns: Callable[[Event], bool]) -> Ticket:
+    @property
+    def tickets(self) -> tuple[Ticket, ...]:
+        """Who waits now."""
+        return tuple(self._tickets)
+
+    def ticket(self, concerns: Callable[[Event], bool], work: Work[Any] | None = None) -> Ticket:
         """Take a place; read the table only afterwards."""
-        ticket = Ticket(self, concerns)
+        ticket = Ticket(self, concerns, work)
         self._tickets.add(ticket)
         return ticket
 
@@ -93,14 +107,14 @@ class Bell:
         """Give a place back."""
         self._tickets.discard(ticket)
 
-    def ring(self, *events: Event) -> None:
-        """Tell everybody; called on the reactor's thread after the commit."""
+    def ring(self, *events: Event, found: Mapping[Ticket, Any] = MappingProxyType({})) -> None:
+        """Tell everybody, and some what was read for them; on the reactor's thread, after the commit."""
         for event in events:
             self._number += 1
             numbered = Numbered(self._number, event)
             self._kept.append(numbered)
             for ticket in tuple(self._tickets):
-                ticket.hear(event)
+                ticket.hear(event, found.get(ticket))
             for subscriber in tuple(self._subscribers):
                 subscriber(numbered)
 

@@ -21,7 +21,7 @@ from mailgateway.errors import Refusal
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.ids import EnvelopeId, InstanceId, MachineId, SessionId
 from mailgateway.store import attachments, cursors, envelopes, flagging, journal, modes, sessions
-from mailgateway.store.database import Database, Tx
+from mailgateway.store.database import Database, Tx, Work
 
 LIMIT = 1_000
 """Envelopes that one listing shows at most."""
@@ -69,12 +69,23 @@ async def pending(
     Claimed ones are shown as such; one whose lease has run out is shown as new.  Nothing while the mode is
     off.  At most ``LIMIT``, fewer when they are long.
     """
+    return await database.read(waiting(identity, session=session, kind=kind, among=among))
+
+
+def waiting(
+    identity: Identity,
+    *,
+    session: SessionId | None,
+    kind: EnvelopeKind | None,
+    among: frozenset[SessionId] = frozenset(),
+) -> Work[tuple[Envelope, ...]]:
+    """The reading of ``pending``, for who waits until there is something."""
 
     def work(tx: Tx) -> tuple[Envelope, ...]:
-        waiting = envelopes.waiting(tx, identity.machine_id, session, kind, LIMIT, among=among)
-        return tuple(_seen_by_others(envelope, tx.now) for envelope in waiting)
+        found = envelopes.waiting(tx, identity.machine_id, session, kind, LIMIT, among=among)
+        return tuple(_seen_by_others(envelope, tx.now) for envelope in found)
 
-    return await database.read(work)
+    return work
 
 
 async def claim(

@@ -25,7 +25,7 @@ from mailgateway.errors import Refusal
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.ids import AccountName, MachineId, MessageId, OutboxId
 from mailgateway.store import copies, outbox, questions, threads
-from mailgateway.store.database import Database, Tx
+from mailgateway.store.database import Database, Tx, Work
 
 ERROR_LIMIT = 1_000
 """The server's words are kept up to so many characters."""
@@ -222,6 +222,11 @@ async def next_due(database: Database, identity: Identity, account: AccountName)
 
 async def row(database: Database, outbox_id: OutboxId) -> OutboxRow:
     """One mail with its recipients; ``Refusal("unknown")`` when there is none."""
+    return await database.read(reading(outbox_id))
+
+
+def reading(outbox_id: OutboxId) -> Work[OutboxRow]:
+    """The reading of ``row``, for who waits until there is something."""
 
     def work(tx: Tx) -> OutboxRow:
         found = outbox.find(tx, outbox_id)
@@ -229,7 +234,7 @@ async def row(database: Database, outbox_id: OutboxId) -> OutboxRow:
             raise Refusal("unknown", f"there is no mail {outbox_id} in the outbox")
         return found
 
-    return await database.read(work)
+    return work
 
 
 async def hold(

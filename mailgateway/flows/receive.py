@@ -27,6 +27,7 @@ from mailgateway.flows.leases import check_folder
 from mailgateway.flows.notify_person import tell_trouble
 from mailgateway.flows.resolve import answer_by_mail
 from mailgateway.flows.sort import Commanded, Deliver, FilingRules, Mail, Turned, sender_and_subject, sort
+from mailgateway.flows.waiting import commit
 from mailgateway.ids import (
     AccountName,
     EnvelopeId,
@@ -117,9 +118,7 @@ async def receive(
             filing.file(mail)
         return filing.finish()
 
-    received, events = await database.run(work)
-    bell.ring(*events)
-    return received
+    return await commit(database, bell, work)
 
 
 @define(eq=False)

@@ -29,7 +29,7 @@ from mailgateway.flows.letters import (
     prepare,
     prepare_answer,
 )
-from mailgateway.flows.outbox import row
+from mailgateway.flows.outbox import reading
 from mailgateway.flows.sessions import make_room, outstanding, register
 from mailgateway.flows.waiting import Timers, wait_until
 from mailgateway.ids import MessageId, OutboxId, QuestionId, RouteId, SessionId
@@ -304,10 +304,10 @@ async def first_attempt(
     mail = await wait_until(
         timers,
         bell,
+        database,
         lambda event: event.kind is EventKind.OUTBOX and event.id == outbox_id,
-        lambda: row(database, outbox_id),
+        reading(outbox_id),
         seconds=seconds,
-        shared=database.shared,
         enough=_attempted,
     )
     if mail.state in {OutboxState.CANCELLED, OutboxState.FAILED}:

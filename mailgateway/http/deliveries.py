@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from urllib.parse import quote
 
 from mailgateway.domain.delivery import DeliveryState
-from mailgateway.domain.envelope import Envelope, EnvelopeKind
+from mailgateway.domain.envelope import EnvelopeKind
 from mailgateway.errors import Refusal
 from mailgateway.flows import deliver
 from mailgateway.flows.bell import Event, EventKind
@@ -42,19 +42,14 @@ async def pending(doors: Doors, call: Call) -> Reply:
             or (asked.session in {None, event.session} and call.bearer.speaks_for(event.session))
         )
 
-    async def look() -> tuple[Envelope, ...]:
-        return await deliver.pending(
-            doors.database, doors.identity, session=asked.session, kind=kind, among=call.bearer.sessions
-        )
-
     with doors.waiting.place(call.bearer, TOO_MANY) if asked.wait else nullcontext():
         found = await wait_until(
             doors.reactor,
             doors.bell,
+            doors.database,
             concerns,
-            look,
+            deliver.waiting(doors.identity, session=asked.session, kind=kind, among=call.bearer.sessions),
             seconds=asked.wait,
-            shared=doors.database.shared,
             enough=lambda waiting: doors.closed or any(each.state is DeliveryState.NEW for each in waiting),
         )
     return Reply(Pending(tuple(shapes_of.delivery(envelope) for envelope in found)))

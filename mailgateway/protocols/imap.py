@@ -144,8 +144,9 @@ class ImapConnection(ImapOpening):
         """Select a mailbox: bytes as LIST gave them, or its name as people write it.
 
         ``CommandRefused`` leaves none selected.  ``LoginUnavailable`` with code ``NOTCONNECTED`` means that
-        the login was worth nothing (Exchange).
+        the login was worth nothing (Exchange).  IDLE is ended first.
         """
+        await self.done()
         await self._must(imap_command.select(folder, read_only=read_only))
         facts = self._dialogue.mailbox
         if facts is None:

@@ -27,6 +27,7 @@ from mailgateway.errors import StoreUnavailable
 from mailgateway.store.prepared import Prepared, Rows, command
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 CONFLICTS = frozenset({"40001", "40P01", "23505"})
 """SQLSTATE of a serialization failure, a deadlock, and a unique key that a concurrent transaction took
@@ -85,6 +86,13 @@ class Database(Protocol):
         """Run ``work`` in one transaction; fires with its result after the commit.
 
         Fails with what ``work`` raised (rolled back), or with ``StoreUnavailable``.
+        """
+
+    def run_then_read(self, work: Work[T], reading: Callable[[Tx, T], U]) -> Deferred[tuple[T, U | None]]:
+        """Run ``work`` as ``run`` does, and right behind its commit ``reading``, on the same thread.
+
+        ``reading`` gets a transaction of its own, which only reads, and what ``work`` has returned.  Fires
+        with what both returned; ``None`` where ``reading`` has failed, since by then the work is done.
         """
 
     def read(self, work: Work[T]) -> Deferred[T]:

@@ -3,7 +3,7 @@
 Never on a running reactor, which it would block.
 """
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from twisted.internet.defer import Deferred, execute
 from twisted.python.failure import Failure
 
-from mailgateway.store.database import Database, T, Work, transact
+from mailgateway.store.database import Database, T, Tx, U, Work, transact
 
 
 @define(eq=False)
@@ -27,6 +27,15 @@ class DirectDatabase:
     def run(self, work: Work[T]) -> Deferred[T]:
         """Run ``work`` in one transaction; the Deferred has fired."""
         return execute(self.transact, work, reading=False)
+
+    def run_then_read(self, work: Work[T], reading: Callable[[Tx, T], U]) -> Deferred[tuple[T, U | None]]:
+        """Run ``work`` and ``reading``, each in one transaction; the Deferred has fired."""
+
+        def then_read(result: T) -> Deferred[tuple[T, U | None]]:
+            found: Deferred[U | None] = execute(self.transact, lambda tx: reading(tx, result), reading=True)
+            return found.addErrback(lambda _: None).addCallback(lambda read: (result, read))
+
+        return self.run(work).addCallback(then_read)
 
     def read(self, work: Work[T]) -> Deferred[T]:
         """Run ``work``, which only reads; the Deferred has fired."""

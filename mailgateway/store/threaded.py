@@ -11,7 +11,8 @@ PostgreSQL commits from a few threads at once and does such things itself.
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -29,6 +30,7 @@ from mailgateway.store.database import (
     T,
     Transact,
     Tx,
+    U,
     Work,
     begun,
     clock_of,
@@ -49,6 +51,8 @@ class _Waiting:
     """A work that was handed over, and who waits for it."""
 
     work: Work[Any]
+    reading: Callable[[Tx, Any], Any] | None = None
+    """What is read behind the commit; its outcome goes along."""
     done: Deferred[Any] = field(factory=Deferred)
     outcome: Any = None
     """What the work returned, or the ``Failure`` of what it raised."""
@@ -91,13 +95,19 @@ class ThreadedDatabase:
 
     def run(self, work: Work[T]) -> Deferred[T]:
         """Run ``work`` in one transaction, after those handed over before; fires after the commit."""
+        return self._run(_Waiting(work))
+
+    def run_then_read(self, work: Work[T], reading: Callable[[Tx, T], U]) -> Deferred[tuple[T, U | None]]:
+        """Run ``work`` as ``run`` does, and ``reading`` right behind it: its rows and its thread are warm."""
+        return self._run(_Waiting(work, reading))
+
+    def _run(self, waiting: _Waiting) -> Deferred[Any]:
         if self._closed:
             return fail(StoreUnavailable("the database is closed"))
         if self.shared:
-            return deferToThreadPool(
-                self._reactor, self._writers, self._transact, self._engine, work, offset=self._clock_offset
-            ).addBoth(self._note, "write")
-        waiting = _Waiting(work)
+            return deferToThreadPool(self._reactor, self._writers, self._write_shared, waiting).addBoth(
+                self._note, "write"
+            )
         with self._lock:
             if len(self._queue) >= QUEUE:
                 return fail(StoreUnavailable("the database is too busy"))
@@ -161,7 +171,26 @@ class ThreadedDatabase:
             if alone or not run_together(self._engine, batch, self._clock_offset):
                 for waiting in batch:
                     self._write_alone(waiting)
+            for waiting in batch:
+                self._read_behind(waiting)
             self._reactor.callFromThread(self._fire, batch)
+
+    def _write_shared(self, waiting: _Waiting) -> Any:
+        waiting.outcome = self._transact(self._engine, waiting.work, offset=self._clock_offset)
+        self._read_behind(waiting)
+        return waiting.outcome
+
+    def _read_behind(self, waiting: _Waiting) -> None:
+        """Read what was to be read behind the commit; a failure is that of nobody, the work is done."""
+        reading, outcome = waiting.reading, waiting.outcome
+        if reading is None or isinstance(outcome, Failure):
+            return
+        found = None
+        with suppress(Exception):  # whatever it is: who needs the rows reads again, and hears of it
+            found = self._transact(
+                self._engine, lambda tx: reading(tx, outcome), offset=self._clock_offset, reading=True
+            )
+        waiting.outcome = (outcome, found)
 
     def _write_alone(self, waiting: _Waiting) -> None:
         try:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 
 from mailgateway.daemons.line import ImapLine
 from mailgateway.errors import PeerError
@@ -48,6 +48,8 @@ class LineTestCase(OutboundTestCase):
             Scanner(gateway.database, gateway.bell, rules, in_thread),
             self.scans.append,
             lambda: None,
+            lambda: False,
+            lambda: succeed(None),
             self.server.connection,
             Password("agent", PASSWORD),
         )

@@ -313,7 +313,7 @@ class FetchInIdleTests(ImapCase):
     def test_other_commands(self) -> None:
         """What names messages by UID or none at all may follow so; nothing else, and only one."""
         connection = self.server.connection
-        self.failureResultOf(self.server.start(connection.select("INBOX")), Misuse)
+        self.failureResultOf(self.server.start(connection.list_folders()), Misuse)
         self.failureResultOf(self.server.start(connection.idle()), Misuse)
         self.server.silent()
         noop = self.server.start(connection.noop())
@@ -323,6 +323,16 @@ class FetchInIdleTests(ImapCase):
         self.server.tag = sent[6:].partition(b" ")[0]
         self.say(b"OLD OK", b"TAG OK")
         self.successResultOf(noop)
+
+    def test_another_mailbox(self) -> None:
+        """SELECT waits for the end of IDLE: what IDLE still tells is of the old mailbox."""
+        self.server.say(b"+ idling")
+        running = self.server.start(self.server.connection.select("INBOX"))
+        self.assertEqual(self.server.expect(), b"DONE\r\n")
+        self.server.say(b"* 12 EXISTS", b"TAG OK over")
+        self.server.expect(b"SELECT INBOX")
+        self.server.say(b"* 3 EXISTS", b"TAG OK")
+        self.assertEqual(self.successResultOf(running).exists, 3)
 
 
 class EndTests(ImapCase):

@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from twisted.internet import defer, reactor
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
+from mailgateway.domain.envelope import Envelope
 from mailgateway.errors import ConfigError, StoreUnavailable
 from mailgateway.store import database as database_module
 from mailgateway.store import envelopes, threaded
@@ -213,6 +214,59 @@ class ThreadedTests(TestCase):
         await self.database.run(lambda tx: filed(tx, envelope(1)))
         self.assertEqual(await self.database.read(lambda tx: envelopes.find(tx, envelope(1).id)), envelope(1))
         self.assertFalse(self.database.shared)
+
+    async def test_run_then_read(self) -> None:
+        """Behind the commit: the rows are there to stay, and whatever fails then fails nobody."""
+        threads: list[int] = []
+
+        def work(tx: Tx) -> int:
+            threads.append(threading.get_ident())
+            filed(tx, envelope(1))
+            return 7
+
+        def reading(tx: Tx, result: int) -> tuple[int, Envelope | None]:
+            threads.append(threading.get_ident())
+            self.commits_of_writers = self.commits
+            return result, envelopes.find(tx, envelope(1).id)
+
+        commits = self.commits
+        outcome = await self.database.run_then_read(work, reading)
+        self.assertEqual(outcome, (7, (7, envelope(1))))
+        self.assertEqual(self.commits_of_writers, commits + 1)
+        self.assertEqual(len(set(threads)), 1)
+        self.assertNotEqual(threads[0], threading.get_ident())
+
+        def broken(tx: Tx, _result: None) -> None:
+            filed(tx, envelope(3))  # not even this: it only reads
+            raise LookupError
+
+        self.assertEqual(await self.database.run_then_read(lambda _tx: None, broken), (None, None))
+        self.assertIsNone(await self.database.read(lambda tx: envelopes.find(tx, envelope(3).id)))
+
+        def bad(_tx: Tx) -> None:
+            raise LookupError
+
+        with self.assertRaises(LookupError):
+            await self.database.run_then_read(bad, broken)
+
+    async def test_reading_behind_others(self) -> None:
+        """Works that are committed together are each followed by their reading."""
+        gate, held = self.hold()
+
+        def work(uid: int) -> Callable[[Tx], int]:
+            def filing(tx: Tx) -> int:
+                filed(tx, envelope(uid))
+                return uid
+
+            return filing
+
+        def reading(tx: Tx, uid: int) -> Any:
+            return envelopes.find(tx, envelope(uid).id)
+
+        works = [self.database.run_then_read(work(uid), reading) for uid in range(1, 5)]
+        gate.set()
+        await held
+        self.assertEqual([await each for each in works], [(uid, envelope(uid)) for uid in range(1, 5)])
 
     async def run_many(self, bad: Callable[[Tx], None]) -> list[Any]:
         """Thirty works that wait together, every fifth of them bad; what each came to."""
