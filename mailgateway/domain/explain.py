@@ -9,9 +9,11 @@ from attrs import evolve, field, frozen
 
 from mailgateway.domain.judge import BounceOf, FromPerson, Refused, Waits, judge_inbound
 from mailgateway.domain.routing import Claims, claims_of
+from mailgateway.mail.attachments import Part, Reason, attachments_of
+from mailgateway.mail.authenticity import Authentic, NeedsProof
 from mailgateway.mail.automatic import Automatic, OwnMail, Person, classify
-from mailgateway.mail.bounce import Bounce
-from mailgateway.mail.decode import Malformed
+from mailgateway.mail.bounce import Bounce, RecipientReport
+from mailgateway.mail.decode import Malformed, visible
 from mailgateway.mail.inbound import Inbound, read
 from mailgateway.mail.own import Own
 from mailgateway.mail.reply import Reply, typed_words
@@ -78,6 +80,21 @@ def _strings(value: object) -> tuple[str, ...]:
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
+@unique
+class Vouched(StrEnum):
+    """What is known of From: see ``authentication`` of the answer."""
+
+    AUTHENTIC = "authentic"
+    FORGED = "forged"
+    UNAUTHENTICATED = "unauthenticated"
+    UNDECIDED = "undecided"
+    """The evidence may come yet (an answer of the DNS, a copy in the Sent folder)."""
+    NEEDS_PROOF = "needs-proof"
+    """The store decides: whether the thread names mail that was sent."""
+    NOT_ASKED = "not-asked"
+    """Something earlier decided."""
+
+
 @frozen(kw_only=True)
 class Explanation:
     """The answer for one mail."""
@@ -86,57 +103,117 @@ class Explanation:
     text: str = field(default="", repr=False)
     quoted: str = field(default="", repr=False)
     address: str = ""
+    subject: str = field(default="", repr=False)
     accepted: bool = False
     reason: str = ""
     why: str = ""
     """A sentence about the reason that quotes nothing of the mail."""
+    vouched: Vouched = Vouched.NOT_ASKED
+    method: str = ""
     route: Mapping[str, Any] = field(factory=dict)
+    attachments: tuple[Part, ...] = field(default=(), repr=False)
+    recipients: tuple[RecipientReport, ...] = field(default=(), repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of the command's line, without the file's name."""
-        return {
+        fields: dict[str, Any] = {
             "kind": str(self.kind),
             "text": self.text,
             "quoted": self.quoted,
             "from": self.address,
+            "subject": self.subject,
             "sender": {
                 "verdict": "accept" if self.accepted else "refuse",
                 "reason": self.reason,
                 "message": self.why,
             },
+            "authentication": {"verdict": str(self.vouched), "method": self.method},
             "route": dict(self.route),
+            "attachments": [
+                {
+                    "filename": part.filename,
+                    "contentType": part.content_type,
+                    "size": len(part.data),
+                    "leftOut": str(part.left_out or ""),
+                }
+                for part in self.attachments
+            ],
         }
+        if self.kind is Kind.BOUNCE:
+            fields["recipients"] = [
+                {
+                    "address": each.recipient,
+                    "outcome": str(each.outcome),
+                    "status": each.status,
+                    "permanent": each.permanent,
+                    "diagnostic": each.diagnostic,
+                }
+                for each in self.recipients
+            ]
+        return fields
 
 
 def explain(raw: bytes, own: Own, context: Context | None = None) -> Explanation:
     """Explain the whole bytes of one mail.
 
     ``reason`` is the scan verdict: '' for an accepted mail, and for one that only the store could prove
-    (its proof is named in the route as ``needsProof``).
+    (its proof is named in the route as ``needsProof``).  What the mail is and says is told whether its sender
+    is believed or not; of a believed one the same is read that the service reads.
     """
     context = context or Context()
     own = context.applied_to(own)
     inbound = read(raw)
     if isinstance(inbound, Malformed):
         return Explanation(kind=Kind.MALFORMED, reason=Verdict.MALFORMED, why=inbound.reason)
+    judged = judge_inbound(inbound, own)
+    inbound = judged.inbound or inbound
     kind, reply = _kind(inbound, own, context.sent_text)
-    address = inbound.sender.address if isinstance(inbound.sender, OneMailbox) else ""
     told = Explanation(
         kind=kind,
         text=reply.text,
         quoted=reply.quoted,
-        address=address,
+        address=inbound.sender.address if isinstance(inbound.sender, OneMailbox) else "",
+        subject=visible(inbound.subject),
         route=_route(claims_of(inbound, own)),
     )
-    match judge_inbound(inbound, own):
+    if kind in _PERSONS:
+        told = evolve(told, attachments=attachments_of(inbound, own, context.sent_text))
+    match judged:
         case Refused(verdict=verdict, reason=why):
-            return evolve(told, reason=verdict, why=why)
-        case BounceOf():
-            return evolve(told, reason=Verdict.BOUNCE)
+            return evolve(told, reason=verdict, why=why, vouched=_REFUSED.get(verdict, Vouched.NOT_ASKED))
+        case BounceOf(recipients=recipients):
+            return evolve(told, reason=Verdict.BOUNCE, recipients=recipients)
         case Waits(reason=why):
-            return evolve(told, reason=Verdict.UNAUTHENTICATED, why=why)
-        case FromPerson():
-            return evolve(told, accepted=True, reason=Verdict.EMPTY if kind is Kind.EMPTY else "")
+            return evolve(told, reason=Verdict.UNAUTHENTICATED, why=why, vouched=Vouched.UNDECIDED)
+        case FromPerson(authenticity=authenticity):
+            vouched, method = _vouched(authenticity)
+            return evolve(
+                told, accepted=True, reason=_nothing_said(inbound, told), vouched=vouched, method=method
+            )
+        case other:
+            assert_never(other)
+
+
+def _nothing_said(inbound: Inbound, told: Explanation) -> str:
+    """The verdict on a mail without words: its files may be worth something, unless it is sealed."""
+    if told.text:
+        return ""
+    if inbound.unreadable:
+        return Verdict.MALFORMED
+    decoration = all(part.left_out is Reason.DECORATION for part in told.attachments)
+    return Verdict.EMPTY if decoration else ""
+
+
+_PERSONS = frozenset({Kind.REPLY, Kind.COMMAND, Kind.EMPTY, Kind.MALFORMED})
+_REFUSED = {Verdict.FORGED: Vouched.FORGED, Verdict.UNAUTHENTICATED: Vouched.UNAUTHENTICATED}
+
+
+def _vouched(authenticity: Authentic | NeedsProof) -> tuple[Vouched, str]:
+    match authenticity:
+        case Authentic(method=method):
+            return Vouched.AUTHENTIC, method
+        case NeedsProof(kind=kind):
+            return Vouched.NEEDS_PROOF, str(kind)
         case other:
             assert_never(other)
 

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from mailgateway.domain.explain import Context, explain
+from mailgateway.domain.explain import Context, Explanation, Kind, explain
 from mailgateway.errors import ConfigError, Problem
 from mailgateway.mail.inbound import LARGEST_MAIL
 from mailgateway.mail.own import Own, own_of
+from mailgateway.mail.verdict import Verdict
 from mailgateway.settings import Settings
 
 LARGEST_CONTEXT = 8 * 1024 * 1024
@@ -71,12 +72,5 @@ def _explained(raw: bytes, own: Own, context: Context | None) -> dict[str, Any]:
 
 
 def _malformed(message: str) -> dict[str, Any]:
-    return {
-        "kind": "malformed",
-        "text": "",
-        "quoted": "",
-        "from": "",
-        "sender": {"verdict": "refuse", "reason": "malformed"},
-        "route": {},
-        "message": message,
-    }
+    told = Explanation(kind=Kind.MALFORMED, reason=Verdict.MALFORMED, why=message)
+    return {**told.as_dict(), "message": message}

@@ -32,6 +32,9 @@ WORDS = (
 )
 """Words in place of those that were typed, for cases whose words say nothing about their kind."""
 
+_PERSON = "Robin Example"
+"""The name of who writes in the corpus."""
+
 _FREE_WORDS = frozenset(
     {"gmail-lang", "iphone-lang", "outlook", "client", "footer", "disclaimer", "negative"}
 )
@@ -60,7 +63,7 @@ class CannotVaryError(Exception):
     """The mail would not be of its kind any more."""
 
 
-def change_of(known: Mapping[str, Any], gateway: Gateway, person: tuple[str, str], old_person: str) -> Change:
+def change_of(known: Mapping[str, Any], gateway: Gateway, person: tuple[str, str]) -> Change:
     """What makes a mail to the gateway of the corpus one to another gateway, from another person."""
     old_lines = [line for line in known["original_text"].split("\n") if line.strip()]
     new_lines = [line for line in gateway.sent.split("\n") if line.strip()]
@@ -70,7 +73,7 @@ def change_of(known: Mapping[str, Any], gateway: Gateway, person: tuple[str, str
         (known["own_subject"], gateway.subject),
         (known["own_names"][0], gateway.name),
         (known["person"], person[1]),
-        (old_person, person[0] or person[1].partition("@")[0]),
+        (_PERSON, person[0] or person[1].partition("@")[0]),
     ]
     for at, line in enumerate(old_lines):
         new = new_lines[at % len(new_lines)] if at < len(new_lines) else f"{new_lines[-1]} ({at})"
@@ -108,14 +111,15 @@ def variations(
         gateway, person = dice.choice(GATEWAYS), dice.choice(PEOPLE)
         if case.group in _NARROW:
             gateway, person = GATEWAYS[0], PEOPLE[0]
-        change = change_of(known, gateway, person, "Robin Example")
+        change = change_of(known, gateway, person)
         try:
-            yield _varied(case, change, dice), known_after(known, change, gateway)
+            yield varied(case, change, dice), known_after(known, change, gateway)
         except CannotVaryError:
             continue
 
 
-def _varied(case: Case, change: Change, dice: random.Random) -> Case:
+def varied(case: Case, change: Change, dice: random.Random) -> Case:
+    """One case, changed; ``CannotVaryError`` where it would be another kind of mail then."""
     message = message_from_bytes(case.raw)
     words = case.texts[0]
     if case.group in _FREE_WORDS and len(case.texts) == 1 and _is_literally_in(words, message):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mailgateway.domain.explain import Context, Explanation, Kind, explain
+from mailgateway.domain.explain import Context, Explanation, Kind, Vouched, explain
 from mailgateway.mail.own import Own
 from tests.mail.mails import AGENT, OWN, PERSON, SENT_TEXT, lay, reply
 
@@ -43,7 +43,47 @@ class ExplainTests(SynchronousTestCase):
         self.assertEqual(fields["from"], PERSON)
         self.assertEqual(fields["sender"], {"verdict": "accept", "reason": "", "message": ""})
         self.assertEqual(fields["route"]["shortId"], "f913c9")
-        self.assertEqual(set(fields), {"kind", "text", "quoted", "from", "sender", "route"})
+        self.assertEqual(
+            set(fields),
+            {
+                *("kind", "text", "quoted", "from", "subject", "sender"),
+                *("authentication", "route", "attachments"),
+            },
+        )
+        self.assertEqual(
+            fields["authentication"], {"verdict": "authentic", "method": "authentication-results"}
+        )
+
+    def test_what_vouches_for_the_sender(self) -> None:
+        """Evidence is looked at only for an allowed address, and not for what a machine wrote."""
+        for vouched, raw in (
+            (Vouched.UNAUTHENTICATED, reply(top=[])),
+            (Vouched.NOT_ASKED, reply(frm="eve@evil.example")),
+            (Vouched.NOT_ASKED, reply(more=[("Auto-Submitted", "auto-replied")])),
+        ):
+            self.assertEqual(told(raw).vouched, vouched)
+
+    def test_what_is_attached(self) -> None:
+        """With name, type and size; a mail with nothing else is not empty."""
+        body = (
+            "--b\nContent-Type: text/plain\n\n\n--b\nContent-Type: application/pdf; name=a.pdf\n"
+            "Content-Disposition: attachment\n\n%PDF\n--b--\n"
+        )
+        line = told(reply(body, content_type="multipart/mixed; boundary=b"))
+        self.assertEqual((line.kind, line.reason), (Kind.EMPTY, ""))
+        self.assertEqual(
+            line.as_dict()["attachments"],
+            [{"filename": "a.pdf", "contentType": "application/pdf", "size": 4, "leftOut": ""}],
+        )
+
+    def test_what_a_bounce_says(self) -> None:
+        """Recipient by recipient."""
+        line = told(reply(f"<{PERSON}>:\n550 5.1.1 unknown\n", more=[("X-Failed-Recipients", PERSON)]))
+        (recipient,) = line.as_dict()["recipients"]
+        self.assertEqual(
+            (recipient["address"], recipient["outcome"], recipient["status"], recipient["permanent"]),
+            (PERSON, "failed", "5.1.1", True),
+        )
 
     def test_kinds(self) -> None:
         """What a mail is does not depend on whether its sender is believed."""
