@@ -42,6 +42,7 @@ def rules_of(settings: Settings, token_key: str, identity: Identity) -> ScanRule
         settings.security.header_threading,
         Writer(identity, sending_as(settings), os.urandom),
         frozenset(map(normalise_address, settings.people.may_command)),
+        frozenset(map(normalise_address, settings.people.may_approve)),
     )
     return ScanRules(filing, timedelta(hours=settings.security.route_ttl_hours))
 

@@ -1,7 +1,8 @@
 """How much may be sent: the budget of notifications.
 
-A loop that went wrong must not flood a person.  Only ``notification`` is counted: a decision is bounded by
-itself (one at a time for a session), and a settle is debounced.
+A loop that went wrong must not flood a person, and whoever holds one key must not use up what others may
+send.  Notifications are counted for each key on each machine.  A decision is bounded by itself (one at a time
+for a session); a settle is debounced, and no session settles more often than a person could read.
 """
 
 import math
@@ -9,6 +10,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 WINDOW = timedelta(minutes=1)
+
+SETTLES_PER_MINUTE = 10
+"""How many settles of one session are mailed; whoever debounces them comes never near it."""
 
 
 def retry_after(sent_at: Iterable[datetime], now: datetime, per_minute: int) -> int | None:

@@ -50,9 +50,12 @@ _ENDS: Mapping[Verdict, tuple[str, str]] = {
 }
 
 
+_AFTER_ROUTING = frozenset({Trouble.ENCRYPTED, Trouble.NO_COMMANDS, Trouble.NOT_ASKED})
+
+
 def step_of(verdict: Verdict, trouble: Trouble | None = None) -> str:
     """The last step that a mail with this verdict has reached; ``trouble`` is what its sender is told."""
-    return ROUTED if trouble in {Trouble.ENCRYPTED, Trouble.NO_COMMANDS} else _ENDS[verdict][0]
+    return ROUTED if trouble in _AFTER_ROUTING else _ENDS[verdict][0]
 
 
 def reason_of(verdict: Verdict) -> str:

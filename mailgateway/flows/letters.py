@@ -75,7 +75,8 @@ class Sender:
 class SendRequest:
     """What a session wants to say.  ``text`` is Markdown; ``options`` and ``recommendation`` of a decision.
 
-    ``idempotency_key`` names the submission within its session: the same key sends one mail.
+    ``idempotency_key`` names the submission within its session: the same key sends one mail.  ``by`` is the
+    name of the key that it came with, whose budget it counts against.
     """
 
     kind: MailKind
@@ -86,6 +87,7 @@ class SendRequest:
     recommendation: str = field(default="", repr=False)
     attachments: tuple[AttachmentId, ...] = ()
     idempotency_key: str | None = None
+    by: str = ""
 
     @property
     def digest(self) -> str:

@@ -50,6 +50,7 @@ class Trouble(StrEnum):
     AMBIGUOUS = "ambiguous"
     TOO_LARGE = "too-large"
     NO_COMMANDS = "no-commands"
+    NOT_ASKED = "not-asked"
 
 
 @frozen
@@ -172,6 +173,12 @@ def _words(tx: Tx, writer: Writer, mail: PersonsMail, trouble: Trouble) -> str:
             text = (
                 "Your mail is a command to the gateway, and your address is not among those that may give "
                 "commands (`people.may_command` in its settings). Nothing was done, and nothing handed on."
+            )
+        case Trouble.NOT_ASKED:
+            text = (
+                "Your mail replies to a question that was put to somebody else, and your address is not "
+                "among those that may answer for others (`people.may_approve` in the settings), so nothing "
+                "was handed on; the question is still open."
             )
         case _:
             assert_never(trouble)

@@ -19,6 +19,9 @@ LIVE_SESSIONS = 10_000
 OUTSTANDING_DECISIONS = 10_000
 """So many decisions of one machine may be outstanding at a time."""
 
+KEPT_SESSIONS = 20_000
+"""So many sessions of one machine are remembered; those that are silent longest are forgotten before."""
+
 TEXT_LIMIT = 4_096
 """A fact that a session tells about itself is cut after so many characters."""
 
@@ -91,6 +94,7 @@ def register(tx: Tx, identity: Identity, session: SessionId) -> sessions.Session
     if known is None:
         if sessions.live(tx, identity.machine_id) >= LIVE_SESSIONS:
             raise Refusal("registry_full", f"{LIVE_SESSIONS} sessions live on this machine already")
+        sessions.forget_surplus(tx, identity.machine_id, KEPT_SESSIONS - 1)
         sessions.ensure(tx, session, identity.machine_id)
     return known
 

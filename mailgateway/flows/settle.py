@@ -7,10 +7,12 @@ never none.
 
 from datetime import datetime, timedelta
 
+from attrs import evolve
+
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.mode import Mode
 from mailgateway.domain.outbox import MailKind
-from mailgateway.errors import StaleWrite
+from mailgateway.errors import Refusal, StaleWrite
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.letters import Chance, Mint, Ready, Sender, SendRequest, prepare
 from mailgateway.flows.sessions import register
@@ -95,7 +97,15 @@ async def _send(
     def work(tx: Tx) -> Submitted | None:
         if not settles.take(tx, settle) or modes.current(tx, identity.machine_id) is Mode.OFF:
             return None
-        return place(tx, identity, sender, request, ready)
+        try:
+            return place(tx, identity, sender, request, ready)
+        except Refusal as refusal:
+            if refusal.code != "send_budget":
+                raise
+            # nothing was written: it waits on, unless another one replaces it meanwhile
+            wait = timedelta(seconds=refusal.details["retryAfter"])
+            settles.put(tx, evolve(settle, due_at=tx.now + wait))
+            return None
 
     try:
         submitted = await database.run(work)

@@ -6,6 +6,7 @@ Writes nothing.
 """
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from typing import assert_never
 
@@ -16,6 +17,7 @@ from mailgateway.domain.envelope import AttachmentInfo, Envelope, EnvelopeKind, 
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.judge import BounceOf, FromPerson, Judged, Refused, Waits
 from mailgateway.domain.outbox import MailKind
+from mailgateway.domain.question import QuestionStatus
 from mailgateway.domain.route import Purpose, Route
 from mailgateway.domain.routing import (
     Ambiguous,
@@ -37,20 +39,21 @@ from mailgateway.ids import EnvelopeId, MachineId, MessageId, QuestionId, Sessio
 from mailgateway.mail.attachments import Reason
 from mailgateway.mail.authenticity import NeedsProof
 from mailgateway.mail.inbound import Inbound
-from mailgateway.mail.own import Own
+from mailgateway.mail.own import Own, normalise_address
 from mailgateway.mail.reply import typed_words
 from mailgateway.mail.sender import OneMailbox
 from mailgateway.mail.signature import coverage_for
 from mailgateway.mail.tag import strip_tags
 from mailgateway.mail.verdict import Verdict
 from mailgateway.settings import SingleMailboxProof
-from mailgateway.store import machines, routes, sessions, threads
+from mailgateway.store import machines, questions, routes, sessions, threads
 from mailgateway.store.database import Tx
 from mailgateway.store.threads import Thread
 
 SUBJECT_LIMIT = 500
 """Characters of a subject that are kept."""
 
+NOT_ASKED = "the question was put to somebody else, and this address may not answer it (people.may_approve)"
 NO_COMMANDS = "the words are a command, and this address may give none (people.may_command)"
 ENCRYPTED = "the mail is encrypted, and the gateway has no key"
 
@@ -72,6 +75,8 @@ class FilingRules:
     """Who writes our own answers to people; ``None``: nobody is answered."""
     may_command: frozenset[str] = field(default=frozenset(), repr=False)
     """The addresses of people whose commands are obeyed."""
+    may_approve: frozenset[str] = field(default=frozenset(), repr=False)
+    """The addresses of people who may answer a question that another person was asked."""
 
 
 @frozen
@@ -207,15 +212,27 @@ def _from_person(tx: Tx, rules: FilingRules, mail: Mail, judged: FromPerson) -> 
         from_name=judged.sender.name,
         attachments=tuple(info for info, _ in parts),
     )
-    said = _said(envelope, inbound, rules.own)
+    said = _said(envelope, inbound, rules.own, parts)
     command = None if worth_saying else parse_command(words.text)
     if command is None:
+        if _asked_of_another(tx, rules, route, judged.sender.address):
+            return evolve(turned(Verdict.NOT_ALLOWED, Trouble.NOT_ASKED, route), reason=NOT_ASKED)
         return Deliver(envelope, parts, _asked(route), said=said)
     if judged.sender.address not in rules.may_command:
         return evolve(turned(Verdict.NOT_ALLOWED, Trouble.NO_COMMANDS, route), reason=NO_COMMANDS)
     mail_of = _persons_mail(judged, envelope.subject, route)
     machine = envelope.machine_id or rules.identity.machine_id
     return Commanded(command, machine, route.session_id, mail_of, said)
+
+
+def _asked_of_another(tx: Tx, rules: FilingRules, route: Route, address: str) -> bool:
+    """Whether a question is open that another person was asked, and this one may not answer for others."""
+    if route.purpose is not Purpose.QUESTION or route.question_id is None:
+        return False
+    if address in rules.may_approve or address == normalise_address(route.recipient):
+        return False
+    question = questions.find(tx, route.question_id)
+    return question is not None and question.status is QuestionStatus.OPEN
 
 
 def _persons_mail(judged: FromPerson, subject: str, route: Route | None) -> PersonsMail:
@@ -239,8 +256,10 @@ def _sent_text(tx: Tx, claims: Claims, known: dict[MessageId, Thread], route: Ro
     return None
 
 
-def _said(envelope: Envelope, inbound: Inbound, own: Own) -> str:
-    """A digest that a replay cannot change: the sender, the Date, the words, and a signed Message-ID.
+def _said(
+    envelope: Envelope, inbound: Inbound, own: Own, parts: Sequence[tuple[AttachmentInfo, bytes]]
+) -> str:
+    """A digest that a replay cannot change: the sender, the Date, words and files, and a signed Message-ID.
 
     Somebody who sends a person's mail again can add or change whatever the signature leaves out, which makes
     other bytes of the same words.  From and Date are signed by every provider, Message-ID by most.
@@ -248,6 +267,7 @@ def _said(envelope: Envelope, inbound: Inbound, own: Own) -> str:
     identity = [envelope.from_address, inbound.date.strip(), " ".join(envelope.body.split())]
     if coverage_for(inbound, own).covers("message-id") or not inbound.date.strip():
         identity.append(envelope.message_id)
+    identity += [f"{info.size} {hashlib.sha256(data).hexdigest()}" for info, data in parts]
     return hashlib.sha256("\0".join(identity).encode()).hexdigest()
 
 

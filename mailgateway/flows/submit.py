@@ -5,6 +5,8 @@ else is asked: neither the mode nor the budget makes a retry look like a refusal
 session's one blocking question in the same transaction, and its caller waits for the first attempt.
 """
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Literal
 
 from attrs import field, frozen
@@ -171,6 +173,7 @@ def place(tx: Tx, identity: Identity, sender: Sender, request: SendRequest, read
             raw=ready.raw,
             idempotency_key=request.idempotency_key,
             content_digest=request.digest,
+            submitted_by=request.by,
         ),
     )
     threads.add(
@@ -251,22 +254,32 @@ def _may_send(tx: Tx, identity: Identity, sender: Sender, request: SendRequest) 
         raise Refusal("mode_off", "mail is switched off on this machine; ask in the terminal instead")
     match request.kind:
         case MailKind.NOTIFICATION:
-            sent = outbox.submitted_since(
-                tx, identity.machine_id, MailKind.NOTIFICATION, tx.now - policy.WINDOW
-            )
-            wait = policy.retry_after(sent, tx.now, sender.budget_per_minute)
-            if wait is not None:
-                raise Refusal(
-                    "send_budget",
-                    f"{sender.budget_per_minute} notifications a minute may leave; try again in {wait} s",
-                    {"retryAfter": wait},
-                )
+            since = tx.now - policy.WINDOW
+            sent = outbox.submitted_since(tx, identity.machine_id, request.kind, since, by=request.by)
+            _spend(sent, tx.now, sender.budget_per_minute, "notifications of one key")
         case MailKind.DECISION:
             found = questions.blocking(tx, request.session)
             if found is not None and found.status is not QuestionStatus.RESERVED:
                 outstanding(found)
-        case MailKind.SETTLE | MailKind.NOTICE:
+        case MailKind.SETTLE:
+            since = tx.now - policy.WINDOW
+            sent = outbox.submitted_since(
+                tx, identity.machine_id, request.kind, since, session=request.session
+            )
+            _spend(sent, tx.now, policy.SETTLES_PER_MINUTE, "settled turns of one session")
+        case MailKind.NOTICE:
             pass
+
+
+def _spend(sent: Iterable[datetime], now: datetime, per_minute: int, what: str) -> None:
+    """Refuse with ``send_budget`` what does not fit any more."""
+    wait = policy.retry_after(sent, now, per_minute)
+    if wait is not None:
+        raise Refusal(
+            "send_budget",
+            f"{per_minute} {what} may leave in a minute; try again in {wait} s",
+            {"retryAfter": wait},
+        )
 
 
 def _reserve(tx: Tx, identity: Identity, request: SendRequest, ready: Ready) -> QuestionId:

@@ -8,7 +8,8 @@ from attrs import frozen
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.question import QuestionEvent
 from mailgateway.flows.bell import Bell, Event, EventKind
-from mailgateway.store import envelopes, fates, questions, sessions, sources, upkeep, uploads
+from mailgateway.flows.notify_person import ONCE_IN
+from mailgateway.store import envelopes, fates, questions, sessions, sources, told, upkeep, uploads
 from mailgateway.store.database import Database, Tx
 
 LIMIT = 1_000
@@ -97,6 +98,7 @@ def _prune(tx: Tx, bodies_days: int, route_ttl: timedelta, discard: Callable[[st
     pruned += upkeep.prune_envelopes(tx, memory)
     pruned += upkeep.prune_questions(tx, memory)
     pruned += upkeep.prune_outbox(tx, memory)
+    pruned += told.prune(tx, tx.now - ONCE_IN)
     pruned += sessions.forget_offline(tx, tx.now - OFFLINE_LIFE)
     for upload in uploads.older_than(tx, tx.now - UPLOAD_LIFE, LIMIT):
         discard(upload.path)

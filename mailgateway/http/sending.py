@@ -50,7 +50,7 @@ async def send(doors: Doors, call: Call) -> Reply:
         doors.bell,
         doors.identity,
         doors.sender(),
-        shapes_of.send_request(asked),
+        shapes_of.send_request(asked, call.bearer.name),
         mint=doors.mint,
         read_upload=doors.folder.read,
     )

@@ -95,8 +95,8 @@ def delivery(envelope: Envelope) -> shapes.DeliveryShape:
     )
 
 
-def send_request(asked: shapes.SendBody) -> SendRequest:
-    """Make the flow's value of a mail that is asked for."""
+def send_request(asked: shapes.SendBody, by: str) -> SendRequest:
+    """Make the flow's value of a mail that is asked for with the key of this name."""
     return SendRequest(
         kind=MailKind(asked.kind),
         session=asked.session_id,
@@ -106,6 +106,7 @@ def send_request(asked: shapes.SendBody) -> SendRequest:
         recommendation=asked.recommendation,
         attachments=asked.attachments,
         idempotency_key=asked.idempotency_key,
+        by=by,
     )
 
 

@@ -54,6 +54,7 @@ class NewMail:
     raw: bytes = field(repr=False)
     idempotency_key: str | None = None
     content_digest: str = ""
+    submitted_by: str = ""
 
 
 @frozen
@@ -86,6 +87,7 @@ def add(tx: Tx, mail: NewMail) -> None:
             "next_attempt_at": tx.now,
             "idempotency_key": mail.idempotency_key,
             "content_digest": mail.content_digest,
+            "submitted_by": mail.submitted_by,
             "created_at": tx.now,
         },
     )
@@ -118,18 +120,30 @@ def bytes_of(tx: Tx, outbox_id: OutboxId) -> Bytes:
     return Bytes(row.sender, bytes(row.raw))
 
 
-def submitted_since(tx: Tx, machine_id: MachineId, kind: MailKind, since: datetime) -> tuple[datetime, ...]:
-    """When the machine's mails of this kind were submitted since then; cancelled ones do not count."""
-    return tuple(
-        tx.execute(
-            select(outbox.c.created_at).where(
-                outbox.c.machine_id == machine_id,
-                outbox.c.kind == kind.value,
-                outbox.c.created_at > since,
-                outbox.c.state != OutboxState.CANCELLED.value,
-            )
-        ).scalars()
+def submitted_since(
+    tx: Tx,
+    machine_id: MachineId,
+    kind: MailKind,
+    since: datetime,
+    *,
+    by: str | None = None,
+    session: SessionId | None = None,
+) -> tuple[datetime, ...]:
+    """When the machine's mails of this kind were submitted since then; cancelled ones do not count.
+
+    With ``by`` those that came with this key, with ``session`` those of this session.
+    """
+    query = select(outbox.c.created_at).where(
+        outbox.c.machine_id == machine_id,
+        outbox.c.kind == kind.value,
+        outbox.c.created_at > since,
+        outbox.c.state != OutboxState.CANCELLED.value,
     )
+    if by is not None:
+        query = query.where(outbox.c.submitted_by == by)
+    if session is not None:
+        query = query.where(outbox.c.session_id == session)
+    return tuple(tx.execute(query).scalars())
 
 
 def next_sendable(

@@ -13,6 +13,9 @@ from mailgateway.store.insert import insert_or_ignore, insert_or_update
 from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import runtime, session
 
+CHUNK = 500
+"""How many keys one statement names at most."""
+
 LIVE = timedelta(seconds=120)
 """A session that was silent for longer is offline."""
 
@@ -171,6 +174,29 @@ def machine_of(tx: Tx, session_id: SessionId) -> MachineId | None:
     """The machine that the session was seen on last."""
     found: MachineId | None = tx.execute(_MACHINE_OF, {"id_": session_id}).scalar()
     return found
+
+
+def forget_surplus(tx: Tx, machine_id: MachineId, keep: int) -> int:
+    """Forget the machine's sessions that are silent longest until ``keep`` are left; live ones stay.
+
+    How many.  What waits for a forgotten session stays, and is there when it comes again.
+    """
+    mine = session.c.machine_id == machine_id
+    count: int = tx.execute(select(func.count()).select_from(session).where(mine)).scalar_one()
+    if count <= keep:
+        return 0
+    silent = (
+        select(session.c.id)
+        .where(mine, session.c.last_ping_at <= tx.now - LIVE)
+        .order_by(session.c.last_ping_at)
+        .limit(count - keep)
+    )
+    names = list(tx.execute(silent).scalars())
+    for start in range(0, len(names), CHUNK):
+        chunk = names[start : start + CHUNK]
+        tx.execute(delete(runtime).where(runtime.c.session_id.in_(chunk)))
+        tx.execute(delete(session).where(session.c.id.in_(chunk)))
+    return len(names)
 
 
 def forget_offline(tx: Tx, before: datetime) -> int:

@@ -88,6 +88,7 @@ class InboundTestCase(OutboundTestCase):
         self.own = OWN
         self.writer: Writer | None = Writer(IDENTITY, SENDER, self.gateway.mint)
         self.may_command = {PERSON}
+        self.may_approve: set[str] = set()
         self.fence: int | None = None
         self.gateway.kinds()
 
@@ -138,7 +139,13 @@ class InboundTestCase(OutboundTestCase):
             self.gateway.database,
             self.gateway.bell,
             FilingRules(
-                IDENTITY, self.own, token_key, header_threading, self.writer, frozenset(self.may_command)
+                IDENTITY,
+                self.own,
+                token_key,
+                header_threading,
+                self.writer,
+                frozenset(self.may_command),
+                frozenset(self.may_approve),
             ),
             window,
             mails,

@@ -297,3 +297,37 @@ class LetterTests(AnswersTestCase):
         assert not isinstance(inbound, Malformed)
         self.assertEqual(len(inbound.in_reply_to), 1)
         self.assertEqual((len(inbound.texts), len(inbound.htmls)), (1, 1))
+
+
+class AskedTests(AnswersTestCase):
+    """Who may answer a question that another person was asked."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.own = Own(addresses=[AGENT], allowed=[PERSON, KIM], trusted_authserv_ids=["mx.example.net"])
+        self.question = self.submit("decision", S2, options=("yes", "no"))
+
+    def test_not_everybody(self) -> None:
+        """Another allowed person decides nothing, hears so, and the one who was asked still may."""
+        self.assertEqual(self.refused_as(self.reply("yes", self.question, sender=KIM)), "not-allowed")
+        self.assertEqual(self.pending(S2), ())
+        self.assertEqual(self.answers()[-1]["To"], KIM)
+        self.assertIn("somebody else", self.text())
+        self.assertEqual(self.fate().step, "routed")
+        self.receive(self.reply("no", self.question))
+        self.assertEqual(self.pending(S2)[0].choice, "no")
+
+    def test_those_who_may_approve(self) -> None:
+        """They answer for others."""
+        self.may_approve = {KIM}
+        self.receive(self.reply("yes", self.question, sender=KIM))
+        [envelope] = self.pending(S2)
+        self.assertEqual((envelope.choice, envelope.from_address), ("yes", KIM))
+
+    def test_words_to_a_session(self) -> None:
+        """Where no question is open, whoever is allowed writes to the session."""
+        self.receive(self.reply("by the way", sender=KIM))
+        self.receive(self.reply("no", self.question))
+        self.receive(self.reply("I would have said yes", self.question, sender=KIM))
+        self.assertEqual(self.words(), ["by the way"])
+        self.assertEqual([each.from_address for each in self.pending(S2)], [PERSON, KIM])

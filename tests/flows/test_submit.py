@@ -6,6 +6,7 @@ from email.message import EmailMessage
 
 from twisted.internet.defer import Deferred
 
+from mailgateway.domain import policy as policy_rules
 from mailgateway.domain.mode import Mode
 from mailgateway.domain.outbox import MailKind, OutboxState
 from mailgateway.domain.question import QuestionStatus
@@ -224,6 +225,24 @@ class BudgetTests(OutboundTestCase):
         self.submit("decision")
         self.gateway.later(seconds=refusal.details["retryAfter"])
         self.submit()
+
+    def test_each_key_has_its_own(self) -> None:
+        """Whoever holds one key cannot use up what the others may send."""
+        for _ in range(10):
+            self.submit(by="builder")
+        self.assertEqual(self.refused(self.submitting(by="builder")).code, "send_budget")
+        self.submit(by="session")
+        self.submit()
+
+    def test_settles_of_one_session_are_bounded(self) -> None:
+        """They need no budget, but a loop of them ends; other sessions settle on."""
+        for _ in range(policy_rules.SETTLES_PER_MINUTE):
+            self.submit("settle")
+        refusal = self.refused(self.submitting("settle"))
+        self.assertEqual(refusal.code, "send_budget")
+        self.submit("settle", S2)
+        self.gateway.later(seconds=refusal.details["retryAfter"])
+        self.submit("settle")
 
 
 class DecisionTests(OutboundTestCase):
