@@ -117,6 +117,12 @@ class ImapMailbox:
         """The whole mail, cut at ``limit`` octets."""
         return await self.connection.fetch_message(uid, limit)
 
+    async def present(self, uids: Iterable[int]) -> Sequence[int]:
+        """Those of these UIDs under which there is a mail."""
+        asked = tuple(uids)
+        found = await self.connection.search_uid(asked)
+        return [uid for uid in asked if uid in found]
+
     async def uids_since(self, day: date) -> Sequence[int]:
         """UIDs of the mails whose INTERNALDATE is on ``day`` or later."""
         found = await self.connection.search_since(day)

@@ -85,6 +85,9 @@ class Mailbox(Protocol):
     async def fetch_raw(self, uid: int, limit: int) -> bytes | None:
         """The whole mail, cut at ``limit`` octets; ``None`` when it has vanished or was not given."""
 
+    async def present(self, uids: Iterable[int]) -> Sequence[int]:
+        """Those of these UIDs under which there is a mail."""
+
     async def uids_since(self, day: date) -> Sequence[int]:
         """UIDs of the mails whose INTERNALDATE is on ``day`` or later."""
 

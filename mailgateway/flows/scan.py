@@ -9,7 +9,8 @@ at the next one; ``flows.patience`` says when it is given up and filed as unread
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from attrs import define, evolve, field, frozen
@@ -21,15 +22,19 @@ from mailgateway.flows import held
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.evidence import SMALL, InThread, Witnesses, examine
 from mailgateway.flows.folders import Continue, FirstLook, Renumbered, finish_renumbering, open_folder
+from mailgateway.flows.gaps import OVERLAP, Gaps
 from mailgateway.flows.isolate import defective, file_batch
 from mailgateway.flows.patience import WINDOW, Patience
 from mailgateway.flows.ports import FetchedMail, Mailbox
 from mailgateway.flows.receive import Examined, Received, Window, receive
 from mailgateway.flows.sort import FilingRules
+from mailgateway.flows.tally import Scanned, Tally
 from mailgateway.flows.texts import runs, with_texts
 from mailgateway.mail.inbound import LARGEST_MAIL, Inbound, is_candidate, read
 from mailgateway.mail.verdict import Verdict
 from mailgateway.store.database import Database
+
+__all__ = ["FEW", "ScanRules", "Scanned", "Scanner", "Stuck"]
 
 FEW = 8
 """Up to so many new mails bring small texts along with their header fields, which saves a round trip."""
@@ -53,19 +58,6 @@ class ScanRules:
     """For how long a mail is answered at all, and so how far back a new look at a folder goes."""
 
 
-@frozen
-class Scanned:
-    """What a scan did: mails looked at, envelopes filed, and the refused by verdict."""
-
-    examined: int
-    routed: int
-    refused: Mapping[str, int]
-    stopped_at: int | None = None
-    """UID of a mail whose text would not come; the scan ended in front of it."""
-    again_in: float | None = None
-    """In how many seconds a mail that is held is to be tried again; ``None``: none is held."""
-
-
 class Stuck(Exception):
     """The text of one mail did not come."""
 
@@ -87,6 +79,7 @@ class Scanner:
     """Whom to ask about mail that says it is from an allowed person."""
     priming: bool = False
     """The next scan moves a cursor from which nothing was ever filed to now."""
+    _gaps: Gaps = field(init=False)
     _patience: Patience = field(factory=Patience, init=False)
     _passed: int = field(default=0, init=False)
     """How many mails, and windows, the cursor has still to pass over; nothing of them is to be filed."""
@@ -95,13 +88,16 @@ class Scanner:
     _reached: tuple[Mailbox, int] | None = field(default=None, init=False)
     """On which connection the last scan came how far: while that lives, nobody else moves the cursor."""
 
+    def __attrs_post_init__(self) -> None:
+        self._gaps = Gaps(self.database)
+
     async def scan(self, mailbox: Mailbox, fence: int | None) -> Scanned:
         """Scan from the cursor to the end, file what is found, and move the cursor.
 
         ``fence`` is that of the folder's lease, where there is one.  Raises ``PeerError`` when the
         connection fails and ``StoreError`` when the database does; what was filed until then stays filed.
         """
-        tally = _Tally()
+        tally, announced = Tally(), mailbox.unscanned
         look = await self._look(mailbox, fence)
         again_in = None
         try:
@@ -112,13 +108,15 @@ class Scanner:
                     self._reached = (mailbox, await self._forward(mailbox, fence, uid, tally))
                 case Renumbered(since):
                     await self._renumbered(mailbox, fence, since, tally)
+            if announced == 0 or tally.examined < announced:
+                await self._look_into_gaps(mailbox, fence, tally)
             if self._holds:
                 again_in = await self._try_again(mailbox, fence, tally)
         except Stuck as stuck:
             return tally.result(stopped_at=stuck.uid)
         return tally.result(again_in=again_in)
 
-    async def _try_again(self, mailbox: Mailbox, fence: int | None, tally: "_Tally") -> float | None:
+    async def _try_again(self, mailbox: Mailbox, fence: int | None, tally: Tally) -> float | None:
         """Judge anew what is held and due; in how many seconds there is more of it."""
         place = (mailbox.account, mailbox.folder, mailbox.uid_validity)
         due = await held.due(self.database, *place)
@@ -135,12 +133,41 @@ class Scanner:
         self._holds = bool(due.now) or due.seconds is not None
         return 0.0 if due.now else due.seconds
 
+    async def _look_into_gaps(self, mailbox: Mailbox, fence: int | None, tally: Tally) -> None:
+        """Mails that became visible below the cursor are taken in; the cursor stays."""
+        gaps = self._gaps.uids
+        if not gaps:
+            return
+        settled: list[int] = []
+        for uid in await mailbox.present(gaps):
+            told: list[bytes] = []
+            candidates: list[FetchedMail] = []
+
+            def wanted(_uid: int, header: bytes, told: list[bytes] = told) -> bool:
+                told.append(header)
+                return self._concerns_us(header)
+
+            await mailbox.fetch(uid, uid, SMALL, candidates.append, wanted)
+            if not told and not self._gaps.is_last_look(uid):
+                continue
+            settled.append(uid)
+            if told and not candidates:
+                tally.refuse(Verdict.NOT_ALLOWED, 1)
+            elif not told:
+                await self._give_up(mailbox, fence, uid, tally, through=0)
+            for mail in candidates:
+                examined = await self._examine(mailbox, mail)
+                if examined is not None:
+                    await self._file(mailbox, fence, 0, [examined], tally)
+        await self._gaps.looked(mailbox, settled)
+
     async def _look(self, mailbox: Mailbox, fence: int | None) -> FirstLook | Continue | Renumbered:
         """Where to read on; the table is asked once for each connection, and after every trouble."""
         reached, self._reached = self._reached, None
         priming, self.priming = self.priming, False
         if reached is not None and reached[0] is mailbox and not priming:
             return Continue(reached[1])
+        await self._gaps.load(mailbox)
         return await open_folder(
             self.database,
             mailbox.account,
@@ -152,7 +179,7 @@ class Scanner:
             fence=fence,
         )
 
-    async def _forward(self, mailbox: Mailbox, fence: int | None, cursor: int, tally: "_Tally") -> int:
+    async def _forward(self, mailbox: Mailbox, fence: int | None, cursor: int, tally: Tally) -> int:
         """Everything above the cursor: known UIDs in windows, then what came since in one command.
 
         Returns how far the cursor has come.
@@ -176,22 +203,22 @@ class Scanner:
         await self._pass(mailbox, fence, cursor, tally)
         return cursor
 
-    async def _pass(self, mailbox: Mailbox, fence: int | None, through: int, tally: "_Tally") -> None:
+    async def _pass(self, mailbox: Mailbox, fence: int | None, through: int, tally: Tally) -> None:
         """Let the cursor catch up, over windows in which nothing was to be filed."""
         if self._passed:
             await self._file(mailbox, fence, through, [], tally)
 
-    async def _give_up(self, mailbox: Mailbox, fence: int | None, uid: int, tally: "_Tally") -> int:
-        """File a mail whose header fields never come as unreadable; its UID."""
+    async def _give_up(
+        self, mailbox: Mailbox, fence: int | None, uid: int, tally: Tally, through: int | None = None
+    ) -> int:
+        """File a mail whose header fields never come as unreadable, and move the cursor; its UID."""
         mail = FetchedMail(uid, 0, None, b"\r\n")
         words = "the server does not give its header fields"
         unread = _unread(mail, datetime.now(UTC), Verdict.MALFORMED, words)
-        await self._file(mailbox, fence, uid, [unread], tally)
+        await self._file(mailbox, fence, uid if through is None else through, [unread], tally)
         return uid
 
-    async def _renumbered(
-        self, mailbox: Mailbox, fence: int | None, since: datetime, tally: "_Tally"
-    ) -> None:
+    async def _renumbered(self, mailbox: Mailbox, fence: int | None, since: datetime, tally: Tally) -> None:
         """Everything since then under its new numbers; ``receive`` knows again what it has had before."""
         # a day of margin: SEARCH SINCE ignores the time of day and the zone (RFC 9051, section 6.4.4)
         uids = sorted(await mailbox.uids_since((since - timedelta(days=1)).date()))
@@ -210,7 +237,7 @@ class Scanner:
         )
 
     async def _window(
-        self, mailbox: Mailbox, fence: int | None, first: int, last: int | None, tally: "_Tally"
+        self, mailbox: Mailbox, fence: int | None, first: int, last: int | None, tally: Tally
     ) -> int:
         """One FETCH of header fields, then the candidates' texts, filed in batches.
 
@@ -219,10 +246,12 @@ class Scanner:
         candidates: list[FetchedMail] = []
         strangers = 0
         highest = first - 1
+        recent: deque[int] = deque(maxlen=OVERLAP)
 
         def wanted(uid: int, header: bytes) -> bool:
             nonlocal strangers, highest
             highest = max(highest, uid)
+            recent.append(uid)
             concerns_us = self._concerns_us(header)
             if not concerns_us:
                 strangers += 1
@@ -233,6 +262,8 @@ class Scanner:
         end = highest if last is None else last
         if end < first:
             return end
+        if end >= mailbox.uid_next - OVERLAP:
+            await self._gaps.passing(mailbox, first, end, recent)
         tally.refuse(Verdict.NOT_ALLOWED, strangers)
         batch: list[Examined] = []
         size = 0
@@ -256,7 +287,7 @@ class Scanner:
         return end
 
     async def _file(
-        self, mailbox: Mailbox, fence: int | None, through: int, mails: Sequence[Examined], tally: "_Tally"
+        self, mailbox: Mailbox, fence: int | None, through: int, mails: Sequence[Examined], tally: Tally
     ) -> None:
         async def file(upto: int, batch: Sequence[Examined]) -> Received:
             return await receive(
@@ -333,29 +364,6 @@ def _unread(mail: FetchedMail, received_at: datetime, verdict: Verdict, reason: 
     return Examined(
         mail.uid, received_at, mail.size, digest, Refused(verdict=verdict, reason=reason, inbound=known)
     )
-
-
-@define
-class _Tally:
-    """Counts of one scan while it goes on."""
-
-    examined: int = 0
-    routed: int = 0
-    refused: dict[str, int] = field(factory=dict)
-
-    def refuse(self, verdict: Verdict, count: int) -> None:
-        self.examined += count
-        if count:
-            self.refused[verdict] = self.refused.get(verdict, 0) + count
-
-    def add(self, examined: int, routed: int, refused: Mapping[str, int]) -> None:
-        self.examined += examined
-        self.routed += routed
-        for verdict, count in refused.items():
-            self.refused[verdict] = self.refused.get(verdict, 0) + count
-
-    def result(self, stopped_at: int | None = None, again_in: float | None = None) -> Scanned:
-        return Scanned(self.examined, self.routed, dict(self.refused), stopped_at, again_in)
 
 
 def _runs(uids: Sequence[int]) -> Iterator[tuple[int, int]]:

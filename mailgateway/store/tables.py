@@ -398,6 +398,16 @@ recipient = Table(
     Column("reply", Text, nullable=False, server_default=""),
 )
 
+gap = Table(  # numbers below the cursor under which nothing was there: a mail may become visible late
+    "gap",
+    metadata,
+    Column("account", String(255), primary_key=True),
+    Column("folder", String(255), primary_key=True),
+    Column("uid_validity", BigInteger, primary_key=True),
+    Column("uid", BigInteger, primary_key=True),
+    Column("looks", Integer, nullable=False, server_default=text("0")),
+)
+
 sent_copy = Table(  # mails of which a copy is to be put into the Sent folder
     "sent_copy",
     metadata,

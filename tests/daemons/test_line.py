@@ -131,6 +131,28 @@ class NewsTests(LineTestCase):
         self.successResultOf(running)
         self.assertEqual(len(self.pending()), 1)
 
+    def test_a_mail_that_becomes_visible_late(self) -> None:
+        """Row 26: below the cursor, and announced by nobody; it is searched for at the next quiet look."""
+        self.resting()
+        self.server.say(b"* 1 EXISTS")
+        running = self.leave_idle()
+        self.server.expect(b"UID FETCH 1:*")
+        self.give(2, STRANGER)
+        self.server.say(b"TAG OK")
+        self.successResultOf(running)
+        self.rest()
+        running = self.leave_idle()
+        self.asked()
+        self.server.expect(b"UID FETCH 3:*")
+        self.server.say(b"TAG OK")
+        self.server.expect(b"UID SEARCH UID 1\r\n")
+        self.server.say(b"* SEARCH 1", b"TAG OK")
+        self.server.expect(b"UID FETCH 1 ")
+        self.give(1, self.reply())
+        self.server.say(b"TAG OK")
+        self.successResultOf(running)
+        self.assertEqual(len(self.pending()), 1)
+
     def test_a_server_that_told_of_news_is_not_asked(self) -> None:
         """A round trip less between the news and the mail."""
         self.resting()

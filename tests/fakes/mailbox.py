@@ -40,6 +40,11 @@ class FakeMailbox:
     unscanned: int = 0
     fetches: list[tuple[int, int | None, int]] = field(factory=list)
     texts: list[int] = field(factory=list)
+    hidden: set[int] = field(factory=set)
+    """UIDs that are not visible yet."""
+    unnamed: set[int] = field(factory=set)
+    """UIDs that are there and yet named in no answer to a FETCH."""
+    searches: list[tuple[int, ...]] = field(factory=list)
 
     @property
     def uid_next(self) -> int:
@@ -82,7 +87,7 @@ class FakeMailbox:
             self.unscanned = 0
         given = 0
         for uid in sorted(self.mails):
-            if not first <= uid <= (last or uid):
+            if not first <= uid <= (last or uid) or uid in self.hidden | self.unnamed:
                 continue
             if self.lost_after is not None and given >= self.lost_after:
                 raise Unreachable("the connection was lost")
@@ -111,6 +116,13 @@ class FakeMailbox:
             self.mails.pop(uid, None)
         raw = self.mails.get(uid)
         return None if raw is None or uid in self.withheld else raw[:limit]
+
+    async def present(self, uids: Iterable[int]) -> Sequence[int]:
+        """Those that are there and not hidden."""
+        self.searches.append(tuple(uids))
+        if self.outage is not None:
+            raise self.outage
+        return [uid for uid in self.searches[-1] if uid in self.mails and uid not in self.hidden]
 
     async def uids_since(self, day: date) -> Sequence[int]:
         """By the day of arrival."""

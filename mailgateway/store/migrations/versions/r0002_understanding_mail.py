@@ -33,6 +33,15 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_muted_until"), "muted", ["until"], unique=False)
     op.create_table(
+        "gap",
+        sa.Column("account", sa.String(length=255), nullable=False),
+        sa.Column("folder", sa.String(length=255), nullable=False),
+        sa.Column("uid_validity", sa.BigInteger(), nullable=False),
+        sa.Column("uid", sa.BigInteger(), nullable=False),
+        sa.Column("looks", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.PrimaryKeyConstraint("account", "folder", "uid_validity", "uid"),
+    )
+    op.create_table(
         "sent_copy",
         sa.Column("outbox_id", sa.String(length=32), nullable=False),
         sa.Column("due_at", sa.BigInteger(), nullable=False),
