@@ -7,6 +7,7 @@ second, and only above a quotation that is known to be one.
 
 import re
 from collections.abc import Callable
+from itertools import product
 
 from mailgateway.mail.page import DATED, QUOTED, Page
 from mailgateway.mail.phrases import FROM_LABELS, ORIGINAL_MESSAGE, WROTE
@@ -135,7 +136,8 @@ def _looks_like_attribution(block: str) -> bool:
 
 def cut_header_block(page: Page) -> None:
     """Outlook and its like: our From, Sent, To, Subject lines, then our text without any marks."""
-    for at, foreign in [*((at, False) for at in range(len(page))), *((at, True) for at in range(len(page)))]:
+    labels = [at for at in range(len(page)) if _is_label(page, at)]
+    for foreign, at in product((False, True), labels if len(labels) >= 3 else ()):
         found = _header_block(page, at, foreign=foreign)
         if found is None:
             continue
@@ -166,8 +168,6 @@ def _header_block(page: Page, named: int, *, foreign: bool) -> tuple[int, int] |
     ``foreign`` block the program shows another name for us: then it is our subject in a dated block that
     tells, or our text right below.
     """
-    if not _is_label(page, named):
-        return None
     value = _value(page, named)
     if not (FROM_LABELS.match(value) or _ADDRESS.search(value) if foreign else page.names_us(value)):
         return None

@@ -136,6 +136,8 @@ def _robot(inbound: Inbound) -> Automatic | None:
 def away_subject(subject: str) -> bool:
     """Whether the subject begins as that of an out-of-office notice."""
     folded = " ".join(subject.casefold().split())
+    if not folded.startswith(AWAY_SUBJECTS):
+        return False
     for phrase in AWAY_SUBJECTS:
         if folded.startswith(phrase):
             rest = folded[len(phrase) :].lstrip()

@@ -224,15 +224,23 @@ class Inbound:
 
     def get(self, name: str) -> str | None:
         """The first value of a field as decoded text, or None; ``name`` in lower case."""
-        return next((decode_header(each.value) for each in self.fields if each.name == name), None)
+        values = self._values.get(name)
+        return decode_header(values[0]) if values else None
 
     def get_all(self, name: str) -> tuple[bytes, ...]:
         """All values of a field, unfolded; ``name`` in lower case."""
-        return tuple(each.value for each in self.fields if each.name == name)
+        return tuple(self._values.get(name, ()))
+
+    @cached_property
+    def _values(self) -> Mapping[str, list[bytes]]:
+        found: dict[str, list[bytes]] = {}
+        for each in self.fields:
+            found.setdefault(each.name, []).append(each.value)
+        return found
 
     def count(self, name: str) -> int:
         """How many fields of a name (in lower case) there are."""
-        return sum(each.name == name for each in self.fields)
+        return len(self._values.get(name, ()))
 
     @cached_property
     def subject(self) -> str:
