@@ -127,6 +127,7 @@ class ImapLine:
             # a mail that was announced is on its way to a session: do not get in its way for nothing
             flags_due |= self.flags_due()
             scanned = await self.scanner.scan(self._selected, self.fence())
+            flags_due |= self.flags_due()  # a command that was just obeyed asks for its flag, too
             if deaf and scanned.examined and not self._announced:
                 self.habits.missed()
             deaf = False
