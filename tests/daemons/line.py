@@ -28,6 +28,7 @@ class LineTestCase(OutboundTestCase):
         self.scans: list[Scanned] = []
         self.news: list[str] = []
         self.lost: list[PeerError] = []
+        self.flags_due = False
         self.begin()
 
     def begin(self, capabilities: bytes = CAPABILITIES) -> None:
@@ -48,7 +49,7 @@ class LineTestCase(OutboundTestCase):
             Scanner(gateway.database, gateway.bell, rules, in_thread),
             self.scans.append,
             lambda: None,
-            lambda: False,
+            lambda: self.flags_due,
             lambda: succeed(None),
             self.server.connection,
             Password("agent", PASSWORD),

@@ -2,11 +2,13 @@ r"""Mails on an IMAP line: odd ones, large ones, lost ones; and the flags of tho
 
 from twisted.internet.defer import Deferred
 
+from mailgateway.domain.envelope import Source
 from mailgateway.errors import PeerError, ProtocolViolation, StoreUnavailable
 from mailgateway.flows import deliver
 from mailgateway.flows.deliver import Claimant, Target
+from mailgateway.store import flagging
 from tests.daemons.line import LineTestCase
-from tests.flows.outbound import I1, IDENTITY
+from tests.flows.outbound import ACCOUNT, I1, IDENTITY
 
 
 class TextTests(LineTestCase):
@@ -164,6 +166,20 @@ class FlagTests(LineTestCase):
         self.rest()
         self.successResultOf(self.look())
         self.server.silent()
+
+    def test_after_a_wish_during_the_scan(self) -> None:
+        """A command is done while its mail is filed, and its flag is set when that scan is over."""
+        self.resting()
+        self.server.say(b"* 1 EXISTS")
+        running = self.leave_idle()
+        self.server.expect(b"UID FETCH 1:*")
+        self.flags_due = True
+        self.gateway.rows(lambda tx: flagging.ask(tx, Source(ACCOUNT, "INBOX", 7, 1)))
+        self.give(1, self.reply())
+        self.server.say(b"TAG OK")
+        self.server.expect(b"UID STORE 1 +FLAGS.SILENT (\\Seen)")
+        self.server.say(b"TAG OK")
+        self.successResultOf(running)
 
     def test_a_refused_flag_stays_wished_for(self) -> None:
         """The line goes on, and asks again the next time."""
