@@ -87,6 +87,7 @@ def status_lines(health: Health, tags: Sequence[str], where: str, now: datetime)
     for number, account in enumerate(accounts):
         name = tags[0] if len(tags) == len(accounts) == 1 else str(number + 1)
         pairs.append((f"Account {name}", _account(account, now)))
+        advice.extend(f"Account {name}: {remark}." for remark in account.get("remarks", ()))
         word = _advice(account, now)
         if word and word not in advice:
             advice.append(word)

@@ -11,6 +11,7 @@ class AccountState(TypedDict):
     state: str
     since: str | None
     nextAttemptAt: str | None
+    remarks: NotRequired[list[str]]
 
 
 class LastScan(TypedDict):

@@ -4,7 +4,7 @@ import socket
 from datetime import UTC, datetime
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 from twisted.application.service import IService, MultiService
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.task import deferLater
@@ -110,6 +110,7 @@ class AccountService(MultiService):
                 self.scan_interval_seconds,
                 self.board.scanned,
                 Witnesses(self.keys, self._sent),
+                junk=JunkCount(self.reactor.seconds) if number == 0 else None,
             )
             self._watchers.append(watcher)
             self._adopt(watcher)
@@ -152,4 +153,5 @@ class AccountService(MultiService):
     @property
     def status(self) -> AccountStatus:
         """How the watching goes, for ``/health``."""
-        return self._imap.status
+        remarks = tuple(remark for watcher in self._watchers for remark in watcher.remarks)
+        return evolve(self._imap.status, remarks=remarks)

@@ -8,6 +8,7 @@ from attrs import define, field
 from twisted.logger import Logger
 
 from mailgateway.daemons.habits import Habits
+from mailgateway.daemons.junk import JunkCount
 from mailgateway.daemons.logins import Door, Logins
 from mailgateway.daemons.mailbox import ImapMailbox, select_folder
 from mailgateway.daemons.peers import peer_of
@@ -60,6 +61,8 @@ class ImapLine:
     _credential: Credential = field(repr=False)
     habits: Habits = field(factory=Habits)
     """What is known of the server; outlives this line."""
+    junk: JunkCount | None = None
+    """Counts what the server takes for junk, where this line is to look there."""
     chance: float = 0.0
     """A number in [0, 1) by which lines whose tokens end together are renewed one after another."""
     _opened_at: datetime = field(init=False)
@@ -137,7 +140,9 @@ class ImapLine:
                 await self._set_flags()
             flags_due = True
             if not self._fresh:
-                return
+                break
+        if silent and self.junk is not None:
+            await self.junk.look(self.connection)
 
     async def _renew(self) -> None:
         """Leave before the token ends, which ends the session too; the next one begins with another token."""

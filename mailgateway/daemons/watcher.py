@@ -19,6 +19,7 @@ from twisted.logger import Logger
 
 from mailgateway.daemons.habits import Habits
 from mailgateway.daemons.health import DoorHealth
+from mailgateway.daemons.junk import JunkCount
 from mailgateway.daemons.line import ImapLine, open_line
 from mailgateway.daemons.logins import Logins
 from mailgateway.daemons.machine import start_machine
@@ -67,6 +68,7 @@ class Watcher(Service):
     witnesses: Witnesses = field(factory=Witnesses)
     habits: Habits = field(default=Factory(lambda watcher: watcher.usual_habits(), takes_self=True))
     """What is known of the server."""
+    junk: JunkCount | None = None
     _tasks: Tasks = field(factory=Tasks, init=False)
     _watching: Watching = field(init=False)
     _core: Core = field(init=False)
@@ -126,7 +128,7 @@ class Watcher(Service):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was learned of the server that the operator may want to know."""
-        return self.habits.remarks
+        return self.habits.remarks + (() if self.junk is None else self.junk.remarks)
 
     def prime(self) -> None:
         """Move a cursor from which nothing was ever filed to now, at the next look."""
@@ -225,6 +227,7 @@ class Watcher(Service):
             connection,
             credential,
             self.habits,
+            self.junk,
             random(),  # noqa: S311 (spreads logins)
         )
         return self._line_now

@@ -146,6 +146,8 @@ class AccountStatus:
     since: datetime
     next_attempt_at: datetime | None
     failure: str = ""
+    remarks: tuple[str, ...] = ()
+    """What was learned of the server that the operator may want to know; no address, no words of a mail."""
 
 
 @frozen

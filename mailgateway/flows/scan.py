@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from attrs import define, evolve, field, frozen
 from twisted.internet.defer import CancelledError
+from twisted.logger import Logger
 
 from mailgateway.domain.judge import Judged, Refused
 from mailgateway.errors import PeerError
@@ -35,6 +36,8 @@ from mailgateway.mail.verdict import Verdict
 from mailgateway.store.database import Database
 
 __all__ = ["FEW", "ScanRules", "Scanned", "Scanner", "Stuck"]
+
+_log = Logger()
 
 FEW = 8
 """Up to so many new mails bring small texts along with their header fields, which saves a round trip."""
@@ -103,6 +106,13 @@ class Scanner:
         try:
             match look:
                 case FirstLook(uid):
+                    _log.info(
+                        "account {account}: the first look at {folder}, or what was known of it is lost; "
+                        "mail up to UID {uid} is left alone",
+                        account=mailbox.account,
+                        folder=mailbox.folder,
+                        uid=uid,
+                    )
                     self._reached = (mailbox, uid)
                 case Continue(uid):
                     self._reached = (mailbox, await self._forward(mailbox, fence, uid, tally))

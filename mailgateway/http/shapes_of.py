@@ -148,7 +148,9 @@ def fate(found: Fate) -> shapes.Fate:
 
 def account_state(status: AccountStatus) -> shapes.AccountState:
     """Say how an account goes, without naming it."""
-    return shapes.AccountState(status.state.value, status.since, status.next_attempt_at)
+    return shapes.AccountState(
+        status.state.value, status.since, status.next_attempt_at, status.remarks or None
+    )
 
 
 def last_scan(summary: ScanSummary) -> shapes.LastScan:

@@ -16,6 +16,7 @@ class AccountState:
     state: str
     since: datetime | None
     next_attempt_at: datetime | None
+    remarks: tuple[str, ...] | None = None
 
 
 @frozen

@@ -35,6 +35,13 @@ class AdviceTests(SynchronousTestCase):
         self.assertIn("refused twice. mailgateway has stopped trying", text)
         self.assertIn("`mailgateway reload`", text)
 
+    def test_what_was_learned_of_a_server(self) -> None:
+        """It is said of the account that it is about."""
+        account = {"state": "watching", "since": None, "nextAttemptAt": None, "remarks": ["it is deaf"]}
+        health: Any = {**HEALTH, "accounts": [account]}
+        lines = status_lines(health, ["main"], "here", NOON)
+        self.assertIn("Account main: it is deaf.", lines)
+
     def test_each_state_with_advice_is_one_of_the_service(self) -> None:
         """The verbs know the service's states by their words alone."""
         self.assertEqual(set(ADVICE), {AccountState.BACKING_OFF, AccountState.REFUSED})

@@ -8,6 +8,7 @@ from attrs import define, evolve
 from sqlalchemy import select
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
 from mailgateway.domain.envelope import Envelope
 from mailgateway.errors import (
@@ -124,9 +125,17 @@ class ForwardTests(ScanTestCase):
         """Old mail is neither read nor filed, however much there is."""
         for _ in range(20):
             self.answer("from before")
+        told: list[str] = []
+
+        def hear(event: LogEvent) -> None:
+            told.append(formatEvent(event))
+
+        globalLogPublisher.addObserver(hear)
+        self.addCleanup(globalLogPublisher.removeObserver, hear)
         self.assertEqual(self.scan(), Scanned(0, 0, {}))
         self.assertEqual(self.mailbox.fetches, [])
         self.assertEqual(self.cursor(), (7, 20))
+        self.assertTrue(any("mail up to UID 20 is left alone" in line for line in told), told)
 
     def test_an_answer_is_filed_and_the_cursor_moves(self) -> None:
         """The main walk."""
