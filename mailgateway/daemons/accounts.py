@@ -12,6 +12,7 @@ from twisted.logger import Logger
 
 from mailgateway.daemons.copies import Copies, keeps_copies
 from mailgateway.daemons.health import DoorHealth
+from mailgateway.daemons.junk import JunkCount
 from mailgateway.daemons.logins import Logins
 from mailgateway.daemons.rules import rules_for
 from mailgateway.daemons.sender import Sender
