@@ -46,6 +46,8 @@ MAX_REPLY_LINES: Final = 200
 MAX_AUTH_LINE: Final = 512
 """Octets of an AUTH line with its line end (RFC 4954 section 4)."""
 
+ADVICE: Final = 'most providers take mail on port 465 as well, with tls = "implicit"'
+
 ANY_CODE: Final = range(1000)
 """What to expect when the answer itself decides."""
 
@@ -214,7 +216,7 @@ class SmtpSession(ESMTPClient):
 
     def esmtpTLSRequired(self, code: int = -1, resp: bytes | None = None) -> None:  # noqa: ARG002 - the base's
         """TLS is required and not offered."""
-        self.fail(TlsRefused(f"{self._peer} does not offer STARTTLS, and the settings require TLS"))
+        self.fail(TlsRefused(f"{self._peer} does not offer STARTTLS, which the settings require; {ADVICE}"))
 
     def esmtpTLSFailed(self, code: int = -1, resp: bytes | None = None) -> None:
         """STARTTLS was offered and then refused."""

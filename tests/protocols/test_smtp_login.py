@@ -166,7 +166,9 @@ class TlsTests(TalkTestCase):
     def test_starttls_not_offered(self) -> None:
         """Then there is no login, however much it is offered."""
         talk = Talk(peer=REMOTE)
-        self.assertIsInstance(self.unopened(talk), TlsRefused)
+        refused = self.unopened(talk)
+        self.assertIsInstance(refused, TlsRefused)
+        self.assertIn("port 465", str(refused))
         self.assertEqual(talk.script.logins, 0)
 
     def test_starttls_refused(self) -> None:
