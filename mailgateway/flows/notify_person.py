@@ -48,7 +48,6 @@ class Trouble(StrEnum):
     ENCRYPTED = "encrypted"
     EXPIRED = "expired-token"
     AMBIGUOUS = "ambiguous"
-    TOO_LARGE = "too-large"
     NO_COMMANDS = "no-commands"
     NOT_ASKED = "not-asked"
 
@@ -163,11 +162,6 @@ def _words(tx: Tx, writer: Writer, mail: PersonsMail, trouble: Trouble) -> str:
                 "Please reply directly to the mail that you mean, or write a new mail with its tag in the "
                 "subject."
                 f"{_open_questions(tx, writer, mail)}"
-            )
-        case Trouble.TOO_LARGE:
-            text = (
-                "Your mail is larger than the 25 MB that this gateway reads, so nothing was handed on"
-                f"{_still_open(tx, mail)}. Please send a shorter one, or fewer attachments."
             )
         case Trouble.NO_COMMANDS:
             text = (

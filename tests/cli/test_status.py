@@ -5,7 +5,8 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mailgateway.cli.status import ADVICE, status_lines
+from mailgateway.cli.status import ADVICE, FATES_SHOWN, fate_lines, status_lines
+from mailgateway.client.answers import Fate
 from mailgateway.domain.account import AccountState
 from tests.client.stand_in import HEALTH
 
@@ -42,6 +43,45 @@ class AdviceTests(SynchronousTestCase):
         lines = status_lines(health, ["main"], "here", NOON)
         self.assertIn("Account main: it is deaf.", lines)
 
+    def test_where_nothing_more_is_said(self) -> None:
+        """A loop of answers, maybe, is one alert."""
+        self.assertNotIn("says nothing more", status(AccountState.WATCHING, None))
+        health: Any = {**HEALTH, "accounts": [], "muted": 2}
+        self.assertIn("says nothing more there for two hours", "\n".join(status_lines(health, [], "x", NOON)))
+
     def test_each_state_with_advice_is_one_of_the_service(self) -> None:
         """The verbs know the service's states by their words alone."""
         self.assertEqual(set(ADVICE), {AccountState.BACKING_OFF, AccountState.REFUSED})
+
+
+class FateTests(SynchronousTestCase):
+    """What became of people's mail."""
+
+    def fate(self, **fields: str) -> Fate:
+        """One fate."""
+        usual = {"verdict": "delivered", "step": "acked", "reason": "", "subject": "Re: Which?"}
+        return {"receivedAt": "2026-11-30T11:59:00Z", "from": "robin@example.org", **usual, **fields}  # type: ignore[typeddict-item]  # put together
+
+    def test_each_says_how_far_it_came(self) -> None:
+        """And why no further, and whether its sender was told."""
+        text = "\n".join(
+            fate_lines(
+                [
+                    self.fate(),
+                    self.fate(verdict="empty", step="routed", reason="no words", replyId="o-1"),
+                    self.fate(step="delivered"),
+                ],
+                NOON,
+            )
+        )
+        self.assertIn("delivered (acked)", text)
+        self.assertIn("empty (routed)", text)
+        self.assertIn("no words, the sender was told", text)
+        self.assertNotIn("delivered (delivered)", text)
+
+    def test_it_is_bounded_and_steers_no_terminal(self) -> None:
+        """The newest few; a subject is a stranger's."""
+        lines = fate_lines([self.fate(subject="\x1b[2Jx" * 50) for _ in range(FATES_SHOWN + 3)], NOON)
+        self.assertNotIn("\x1b", "".join(lines))
+        self.assertEqual(lines[-1], "... and 3 more")
+        self.assertEqual(fate_lines([], NOON), [])

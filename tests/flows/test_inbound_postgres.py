@@ -7,7 +7,17 @@ from mailgateway.flows import deliver
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.deliver import Target
 from tests.fakes.database import ImmediateDatabase
-from tests.flows import test_deliver, test_folders, test_outbound_postgres, test_receive, test_sweep
+from tests.flows import (
+    test_attachments,
+    test_bounces,
+    test_commands,
+    test_deliver,
+    test_folders,
+    test_notify_person,
+    test_outbound_postgres,
+    test_receive,
+    test_sweep,
+)
 from tests.flows.inbound import InboundTestCase
 from tests.flows.outbound import IDENTITY
 
@@ -71,3 +81,23 @@ class RaceTests(test_outbound_postgres.OnPostgres, InboundTestCase):
         self.at_once(4, file)
         self.assertEqual(broken, [])
         self.assertEqual(len(self.pending()), 5)
+
+
+class ToldTests(test_outbound_postgres.OnPostgres, test_notify_person.ToldTests):
+    """What people are told."""
+
+
+class LoopTests(test_outbound_postgres.OnPostgres, test_notify_person.LoopTests):
+    """Its bounds."""
+
+
+class CommandTests(test_outbound_postgres.OnPostgres, test_commands.ObeyTests):
+    """Commands."""
+
+
+class BounceTests(test_outbound_postgres.OnPostgres, test_bounces.BelievedTests):
+    """Delivery reports."""
+
+
+class AttachmentTests(test_outbound_postgres.OnPostgres, test_attachments.KeptTests):
+    """Files."""

@@ -39,6 +39,26 @@ class PingTests(OutboundTestCase):
         self.assertEqual(look(lambda tx: rows.machine_of(tx, S1)), IDENTITY.machine_id)
         self.assertIsNone(look(lambda tx: rows.machine_of(tx, S2)))
 
+    def test_no_more_are_remembered_than_may_be(self) -> None:
+        """Those that are silent longest are forgotten for a new one; live ones never."""
+        self.patch(sessions, "KEPT_SESSIONS", 3)
+        names = [SessionId(f"s{number}") for number in range(6)]
+        for name in names[:4]:
+            self.ping(name, InstanceId(f"of {name}"))
+            self.gateway.later(seconds=10)
+        self.assertEqual(self._remembered(), names[:4])
+        self.gateway.later(minutes=5)
+        self.ping(names[3])
+        self.ping(names[4])
+        self.assertEqual(self._remembered(), names[2:5])
+        self.assertEqual(self.gateway.rows(lambda tx: rows.of_instance(tx, InstanceId("of s0"))), set())
+        self.ping(names[0])
+        self.assertEqual(self._remembered(), [names[0], *names[3:5]])
+
+    def _remembered(self) -> list[SessionId]:
+        found = self.gateway.rows(lambda tx: list(tx.execute(session.select().order_by("id"))))
+        return [row.id for row in found]
+
     def test_absent_facts_keep_what_is_known(self) -> None:
         """A bare ping wipes nothing out; ``dirty=False`` is a fact."""
         self.ping(title="A", project="p", dirty=True, state="idle")

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from twisted.internet.defer import Deferred
 
+from mailgateway.domain import policy
 from mailgateway.domain.mode import Mode
 from mailgateway.flows import mode, settle
 from mailgateway.flows.bell import EventKind
@@ -28,6 +29,19 @@ class SettleTests(OutboundTestCase):
         self.assertEqual(self.gateway.kinds(), [EventKind.OUTBOX])
         self.assertEqual(self._due(), ())
         self.assertTrue(self._subject(outbox_id).endswith("] Done: Port the parser"))
+
+    def test_one_that_is_too_much_waits(self) -> None:
+        """A session that settles again and again is bounded; the last one is mailed when there is room."""
+        for _ in range(policy.SETTLES_PER_MINUTE):
+            self.submit("settle")
+        self._note("The last one.")
+        self._note("Another session's.", S2)
+        self.gateway.later(seconds=20)
+        self.assertEqual(len(self._due()), 1)
+        self.assertEqual(self._due(), ())
+        self.gateway.later(seconds=60)
+        (outbox_id,) = self._due()
+        self.assertTrue(self._subject(outbox_id).endswith("] Done: The last one."))
 
     def test_a_newer_one_replaces_it(self) -> None:
         """And the delay begins anew."""
