@@ -76,6 +76,7 @@ class RestartTests(WatcherTestCase):
             self.later(case.first)
             self.assertEqual(self.dialled, 1, case.kind)
             self.later(case.longest - case.first)
+            self.later(0.4)  # until the second attempt has failed as well
             self.assertEqual(self.dialled, 2, case.kind)
             self.stop(watcher)
             watcher = self.begin()
