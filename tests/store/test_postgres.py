@@ -39,6 +39,19 @@ class PostgresTests(conformance.StoreConformance):
         self.assertRaises(StoreUnavailable, self.tx, suicide)
         self.assertEqual(self.tx(lambda tx: envelopes.find(tx, envelope(1).id)), envelope(1))
 
+    def test_a_connection_that_ends_under_a_prepared_statement_is_replaced(self) -> None:
+        """It is told as what may heal, and nobody is given the dead connection."""
+
+        def work(tx: Tx) -> None:
+            pid = tx.execute(text("SELECT pg_backend_pid()")).scalar_one()
+            with self.engine.connect() as other:
+                other.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": pid})
+            envelopes.find(tx, envelope(1).id)
+
+        self.assertRaises(StoreUnavailable, self.tx, work)
+        self.tx(lambda tx: filed(tx, envelope(1)))
+        self.assertEqual(self.tx(lambda tx: envelopes.find(tx, envelope(1).id)), envelope(1))
+
     def test_a_read_only_server_is_told(self) -> None:
         """A standby that was not promoted cannot take mail in; that may heal, so it is not our fault."""
 
