@@ -8,7 +8,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,8 +21,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from mailgateway.domain.delivery import DeliveryState
 from mailgateway.domain.envelope import AttachmentInfo, EnvelopeKind, Source
 from mailgateway.errors import SchemaTooNew, StaleWrite, StoreUnavailable
-from mailgateway.ids import InstanceId, MachineId, QuestionId, SessionId
-from mailgateway.store import attachments, envelopes, fates, flagging, leases, questions, tables
+from mailgateway.ids import InstanceId, MachineId, OutboxId, QuestionId, SessionId
+from mailgateway.store import attachments, envelopes, fates, flagging, leases, outbox, questions, tables
 from mailgateway.store.database import Tx, transact
 from mailgateway.store.fates import Fate
 from mailgateway.store.insert import insert_or_ignore, insert_or_update
@@ -41,6 +43,12 @@ from tests.store.values import (
 T = TypeVar("T")
 
 THREADS = 20
+
+OLD_MAIL = """
+INSERT INTO outbox
+(id, number, kind, account, machine_id, message_id, subject, sender, state, created_at, raw)
+VALUES ('o', 1, 'notification', 'main', 'm', '<a@b>', 's', 'a@b', 'queued', 0, :raw)
+"""
 
 
 class StoreConformance(SynchronousTestCase):
@@ -461,6 +469,27 @@ class StoreConformance(SynchronousTestCase):
         if migrated.dialect.name == "sqlite":  # which reads through a long value to whatever stands behind it
             for table, last in (("outbox", "raw"), ("attachment", "data")):
                 self.assertEqual(inspect(migrated).get_columns(table)[-1]["name"], last)
+
+    def test_an_upgrade_keeps_what_is_there(self) -> None:
+        """Rows of the first schema are there afterwards, with what is new of them empty."""
+        older = self.make_engine()
+        self.addCleanup(older.dispose)
+        config = Config()
+        config.set_main_option("script_location", "mailgateway.store:migrations")
+        with older.begin() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "0001")
+            connection.execute(text(OLD_MAIL), {"raw": b"From: a@b\r\n"})
+            connection.execute(
+                text("INSERT INTO recipient (outbox_id, address, state) VALUES ('o', 'a@b', 'waiting')")
+            )
+        upgrade(older)
+        found = transact(older, lambda tx: outbox.find(tx, OutboxId("o")))
+        assert found is not None
+        self.assertEqual([one.address for one in found.recipients], ["a@b"])
+        self.assertEqual(transact(older, lambda tx: outbox.bytes_of(tx, found.id)).raw, b"From: a@b\r\n")
+        row = transact(older, lambda tx: tx.execute(select(tables.outbox.c.submitted_by)).one())
+        self.assertEqual(row.submitted_by, "")
 
     def test_upgrading_again_changes_nothing(self) -> None:
         """Every start upgrades; rows stay."""
