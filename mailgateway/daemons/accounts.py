@@ -14,6 +14,7 @@ from mailgateway.daemons.copies import Copies, keeps_copies
 from mailgateway.daemons.health import DoorHealth
 from mailgateway.daemons.junk import JunkCount
 from mailgateway.daemons.logins import Logins
+from mailgateway.daemons.openings import Openings
 from mailgateway.daemons.rules import rules_for
 from mailgateway.daemons.sender import Sender
 from mailgateway.daemons.sent import ImapSentFolder
@@ -28,6 +29,14 @@ from mailgateway.ids import AccountName
 from mailgateway.settings import Account
 
 STORE_PAUSE_SECONDS = 2.0
+
+SCANS_PER_SECOND = 2.5
+"""How often all folders together are scanned without news: 0.5 % of a core, at 2 ms each."""
+
+
+def stretched(scan_interval: float, folders: int) -> float:
+    """The seconds between two scans of a folder, more where there are hundreds; 0, for none, stays 0."""
+    return max(scan_interval, folders / SCANS_PER_SECOND) if scan_interval else 0.0
 
 
 @define(eq=False)
@@ -60,6 +69,7 @@ class AccountService(MultiService):
     board: ScanBoard
     sends: bool
     keys: KeyLookup | None = None
+    openings: Openings = field(factory=Openings)
     _tasks: Tasks = field(factory=Tasks, init=False)
     _imap: DoorHealth = field(init=False)
     _smtp: DoorHealth = field(init=False)
@@ -93,7 +103,7 @@ class AccountService(MultiService):
     async def _begin(self) -> None:
         await self._remember(self._imap)
         await self._remember(self._smtp)
-        logins = Logins(self.reactor, self.account, self.key, self._imap, self._smtp)
+        logins = Logins(self.reactor, self.account, self.key, self._imap, self._smtp, openings=self.openings)
         self._sent = ImapSentFolder(self.reactor, logins, self.account.sent_folder)
         for number, folder in enumerate(self.account.watch):
             health = self._imap

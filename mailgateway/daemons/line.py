@@ -227,5 +227,8 @@ async def open_line(
 ) -> ImapLine:
     """Ask whether the credential may be tried, then connect; the greeting is read, TLS is up."""
     credential = await logins.credential(Door.IMAP)
-    connection = await ImapConnection.connect(reactor, peer_of(logins.account.imap))
+    peer = peer_of(logins.account.imap)
+    connection = await logins.openings.make(
+        peer.host, peer.port, lambda: ImapConnection.connect(reactor, peer)
+    )
     return make(connection, credential)

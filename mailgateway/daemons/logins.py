@@ -19,6 +19,7 @@ from twisted.internet.defer import Deferred, DeferredLock
 from twisted.logger import Logger
 
 from mailgateway.daemons.health import DoorHealth, utc_now
+from mailgateway.daemons.openings import Openings
 from mailgateway.daemons.watching import Held
 from mailgateway.domain.reconnect import LoginRecord, MayTry, TryLater, WaitForOperator, may_log_in
 from mailgateway.errors import ConfigError, LoginRefused, LoginUnavailable, TokenUnavailable
@@ -56,6 +57,8 @@ class Logins:
     smtp: DoorHealth
     environ: Mapping[str, str] = field(factory=lambda: os.environ, repr=False)
     now: Callable[[], datetime] = utc_now
+    openings: Openings = field(factory=Openings)
+    """Shared by all accounts, where there are many."""
     _unproven: DeferredLock = field(factory=DeferredLock, init=False)
 
     async def credential(self, door: Door) -> Credential:

@@ -110,10 +110,11 @@ def _context(trust: bytes | None) -> SSL.Context:
     return context
 
 
-def _certificates(trust: bytes) -> list[x509.Certificate]:
+@lru_cache(maxsize=64)
+def _certificates(trust: bytes) -> tuple[x509.Certificate, ...]:
     """The certificates of PEM text; ``ConfigError`` if it holds none or is broken."""
     try:
-        return x509.load_pem_x509_certificates(trust)
+        return tuple(x509.load_pem_x509_certificates(trust))
     except ValueError as error:
         message = "the trust file holds no readable certificate: give PEM certificates"
         raise ConfigError([Problem("", message)]) from error
@@ -177,7 +178,7 @@ def _identity(host: str) -> ServiceID:
 
 def client_tls(peer: Peer) -> IOpenSSLClientConnectionCreator:
     """What verifies ``peer``, for ``transport.startTLS``; ``ConfigError`` if its trust file is unreadable."""
-    only = _certificates(peer.trust) if peer.trust is not None else []
+    only = _certificates(peer.trust) if peer.trust is not None else ()
     return _VerifyingClient(peer, _context(peer.trust), only[0] if len(only) == 1 else None)
 
 

@@ -17,12 +17,13 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList, Defer
 from twisted.internet.defer import TimeoutError as DeadlinePassed
 from twisted.logger import Logger
 
-from mailgateway.daemons.accounts import AccountService, ScanBoard
+from mailgateway.daemons.accounts import AccountService, ScanBoard, stretched
 from mailgateway.daemons.clock import ClockWatch
 from mailgateway.daemons.idle_exit import IdleExit
 from mailgateway.daemons.instance_lock import InstanceLock
 from mailgateway.daemons.keys import DnsKeys
 from mailgateway.daemons.listening import Listening
+from mailgateway.daemons.openings import Openings
 from mailgateway.daemons.rules import rules_of, sending_as
 from mailgateway.daemons.service_manager import Watchdog, notify
 from mailgateway.daemons.sweeper import Sweeper
@@ -37,6 +38,7 @@ from mailgateway.http.api import make_site
 from mailgateway.http.doors import Doors
 from mailgateway.http.keys import Keys, read_keys
 from mailgateway.http.limits import share_of
+from mailgateway.service.memory import GiveBack
 from mailgateway.settings import Settings, load
 from mailgateway.store.threaded import ThreadedDatabase
 
@@ -103,7 +105,11 @@ class Gateway(MultiService):
 
     def _parts(self) -> Sequence[IService]:
         """What a reload leaves alone."""
-        parts: list[Any] = [Watchdog(self.reactor, os.environ), ClockWatch(self.reactor, self._woke)]
+        parts: list[Any] = [
+            Watchdog(self.reactor, os.environ),
+            GiveBack(self.reactor),
+            ClockWatch(self.reactor, self._woke),
+        ]
         if self.settings.daemon.idle_exit_seconds:
             parts.append(
                 IdleExit(
@@ -125,6 +131,9 @@ class Gateway(MultiService):
     def _adopt(self) -> None:
         """Make what depends on the settings; it runs as soon as this service does."""
         rules = rules_of(self.settings, self.keys.session, self.identity)
+        folders = sum(len(account.watch) for account in self.settings.watched)
+        scan_interval = stretched(self.settings.daemon.scan_interval_seconds, folders)
+        openings = Openings()
         self._accounts = [
             AccountService(
                 self.reactor,
@@ -133,10 +142,11 @@ class Gateway(MultiService):
                 rules,
                 account,
                 self.keys.session,
-                self.settings.daemon.scan_interval_seconds,
+                scan_interval,
                 self._board,
                 sends=account is self.settings.sending,
                 keys=self._dns,
+                openings=openings,
             )
             for account in self.settings.watched
         ]

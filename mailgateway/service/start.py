@@ -28,6 +28,7 @@ from mailgateway.flows.start import introduce
 from mailgateway.http.keys import read_keys
 from mailgateway.ids import machine_digest
 from mailgateway.service.gateway import Gateway
+from mailgateway.service.memory import share_one_arena
 from mailgateway.settings import Settings, load
 from mailgateway.store.direct import DirectDatabase, at_once
 from mailgateway.store.faults import transact_of
@@ -73,6 +74,7 @@ def make_service(options: Options) -> IService:
     steady(reactor)
     _raise_file_limit()
     _forget_imports()
+    share_one_arena()
     settings = options.settings
     state_dir = settings.daemon.state_dir
     try:
