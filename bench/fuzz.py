@@ -16,12 +16,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from mailgateway.domain.explain import Context, explain
 from mailgateway.domain.judge import judge
+from mailgateway.mail.attachments import attachments_of
 from mailgateway.mail.inbound import Inbound, is_candidate, read
 from mailgateway.mail.own import Own
 from tests.corpus.scoring import CASES, context
 
 SLOW = 0.5
 """Seconds of the processor that one mail may take."""
+
+FAULTS_LIMIT = 50
 
 TOKENS = (
     *(
@@ -155,7 +158,7 @@ def fault_of(raw: bytes, own: Own, known: Context) -> str:
         explained = explain(raw, own, known)
         inbound = read(raw)
         if isinstance(inbound, Inbound):
-            _ = inbound.attachments
+            attachments_of(inbound, own, known.sent_text)
         (explained.text + explained.quoted + explained.address).encode()
     except Exception as error:  # noqa: BLE001 - that nothing is raised is what is tested
         return f"{type(error).__name__}: {error}"
@@ -192,6 +195,9 @@ def main() -> int:
         if fault:
             faults += 1
             print(f"seed {given.seed}, input {number}: {fault}", flush=True)
+            if faults == FAULTS_LIMIT:
+                print("too many faults")
+                return 1
     rate = given.count / (time.monotonic() - began)
     print(f"{given.count} inputs, {faults} faults, {rate:.0f} a second", flush=True)
     return 1 if faults else 0
