@@ -105,8 +105,7 @@ def canonical_body(body: bytes, form: str) -> bytes:
     """RFC 6376, sections 3.4.3 and 3.4.4."""
     if form == "relaxed":
         body = b"\r\n".join(re.sub(rb"[ \t]+", b" ", line).rstrip(b" ") for line in body.split(b"\r\n"))
-    while body.endswith(b"\r\n"):
-        body = body[:-2]
+    body = re.sub(rb"(?:\r\n)+\Z", b"", body)
     if not body and form == "relaxed":
         return b""
     return body + b"\r\n"
