@@ -1,12 +1,12 @@
 """How the gateway would treat a mail, told without a service: the substance of ``mailgateway explain``."""
 
-import re
 from collections.abc import Mapping
 from enum import StrEnum, unique
 from typing import Any, assert_never
 
 from attrs import evolve, field, frozen
 
+from mailgateway.domain.command import parse_command
 from mailgateway.domain.judge import BounceOf, FromPerson, Refused, Waits, judge_inbound
 from mailgateway.domain.routing import Claims, claims_of
 from mailgateway.mail.attachments import Part, Reason, attachments_of
@@ -228,9 +228,6 @@ def _route(claims: Claims) -> dict[str, Any]:
     }
 
 
-_COMMAND = re.compile(r"/[a-z]{2,20}(?:[ \t]+[^\n]{1,200})?", re.IGNORECASE)
-
-
 def _kind(inbound: Inbound, own: Own, sent_text: str | None) -> tuple[Kind, Reply]:
     match classify(inbound, own):
         case OwnMail():
@@ -245,6 +242,6 @@ def _kind(inbound: Inbound, own: Own, sent_text: str | None) -> tuple[Kind, Repl
             assert_never(other)
     if not reply.text:
         return (Kind.MALFORMED if inbound.unreadable else Kind.EMPTY), reply
-    if _COMMAND.fullmatch(reply.text):
+    if parse_command(reply.text) is not None:
         return Kind.COMMAND, reply
     return Kind.REPLY, reply
