@@ -34,11 +34,13 @@ _WELL = frozenset(
         AccountState.WATCHING,
         AccountState.POLLING,
         AccountState.SENDING,
-        AccountState.STANDBY,
     }
 )
 
 
 def is_well(state: AccountState, failure: str) -> bool:
-    """Whether a door works, and is not just trying again after a failure (its class; ``""``: none)."""
-    return state in _WELL and not failure
+    """Whether a door works, and is not just trying again after a failure (its class; ``""``: none).
+
+    Who stands by is well whatever failed before: it tries nothing, and another gateway watches.
+    """
+    return state is AccountState.STANDBY or (state in _WELL and not failure)

@@ -13,13 +13,15 @@ from typing import Any, Protocol, TypeVar
 from attrs import Factory, define, field
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.mode import Mode
 from mailgateway.errors import StoreError
+from mailgateway.flows import mode as modes
 from mailgateway.flows import uploads
 from mailgateway.flows.bell import Bell, Event, EventKind
-from mailgateway.flows.counts import Counts
+from mailgateway.flows.counts import Counts, counts
 from mailgateway.flows.ports import Database, ProcessControl
 from mailgateway.flows.submit import Sender
 from mailgateway.flows.waiting import Timers
@@ -31,6 +33,9 @@ from mailgateway.http.request import LimitedSite
 from mailgateway.settings import Settings
 
 T = TypeVar("T")
+
+READ_SECONDS = 2.0
+"""How long ``/health`` waits for the database before it tells what was known last."""
 
 LAST_ANSWERS_SECONDS = 2.0
 """How long connections may take to read their last answer when the service stops."""
@@ -95,6 +100,9 @@ class Doors:
     closed: bool = field(default=False, init=False)
     last_read: tuple[Counts, Mode] = field(default=(Counts(), Mode.ON), init=False)
     """What health showed when the database could last be read."""
+    _asking: list[Deferred[bool]] = field(factory=list, init=False)
+    """Those who want the numbers of the next reading."""
+    _reading: bool = field(default=False, init=False)
     _log: Logger = field(factory=Logger, init=False)
     _sites: list[LimitedSite] = field(factory=list, init=False)
     _held: set[Deferred[Any]] = field(factory=set, init=False)
@@ -121,6 +129,50 @@ class Doors:
             raise
         finally:
             self._held.discard(held)
+
+    def read_anew(self) -> Deferred[bool]:
+        """Bring ``last_read`` up to date; fires with whether the database answered within two seconds.
+
+        There is one reading at a time, and the next is for all who have asked meanwhile: a database that
+        says nothing makes nobody wait for long, and no questions pile up in front of it.
+        """
+        asking: Deferred[bool] = Deferred()
+        self._asking.append(asking)
+        if not self._reading:
+            self._reading = True
+            Deferred.fromCoroutine(self._read())
+
+        timer = self.reactor.callLater(READ_SECONDS, self._too_late, asking)
+
+        def read(outcome: bool | Failure) -> bool | Failure:
+            if timer.active():
+                timer.cancel()
+            return outcome
+
+        return asking.addBoth(read)
+
+    def _too_late(self, asking: Deferred[bool]) -> None:
+        if asking in self._asking:
+            self._asking.remove(asking)
+        asking.callback(False)
+
+    async def _read(self) -> None:
+        try:
+            while self._asking:
+                asking, self._asking = self._asking, []
+                outcome: bool | Failure = True
+                try:
+                    numbers = await counts(self.database, self.identity)
+                    self.last_read = numbers, await modes.current(self.database, self.identity)
+                except StoreError:
+                    outcome = False
+                except Exception:  # noqa: BLE001 (whoever asked hears of it)
+                    outcome = Failure()
+                for each in asking:
+                    if not each.called:
+                        each.callback(outcome)
+        finally:
+            self._reading = False
 
     async def remove_leftovers(self) -> None:
         """Remove files of an earlier run that no row names: nobody can send them any more.

@@ -3,8 +3,7 @@
 from mailgateway import __version__
 from mailgateway.contract import API_VERSION
 from mailgateway.domain.account import is_well
-from mailgateway.errors import Refusal, StoreUnavailable
-from mailgateway.flows import mode as modes
+from mailgateway.errors import Refusal
 from mailgateway.flows.counts import counts
 from mailgateway.flows.fates import fates
 from mailgateway.flows.ports import ProcessControl
@@ -18,25 +17,22 @@ CAPABILITIES = ("attachments", "decisions", "events", "notifications", "settle")
 """What a client may count on beside the version."""
 
 MOST_FATES = 1_000
+UNAVAILABLE = "store_unavailable"
 
 
 async def health(doors: Doors, call: Call) -> Reply:
     """Tell how the service is, without an address, a name or a word of anybody.
 
-    While the database cannot be read, the numbers and the mode are the last that were known.
+    While the database cannot be read, or says nothing, the numbers and the mode are the last that were known.
     """
     asked = call.query(HealthQuery)
-    try:
-        numbers = await counts(doors.database, doors.identity)
-        mode = await modes.current(doors.database, doors.identity)
-        doors.last_read = numbers, mode
-    except StoreUnavailable:
-        numbers, mode = doors.last_read
+    answered = await doors.read_anew()
+    numbers, mode = doors.last_read
     accounts = tuple(doors.control.accounts())
     scan = doors.control.last_scan()
     return Reply(
         Health(
-            status=_status(doors.control),
+            status=_status(doors.control) if answered else UNAVAILABLE,
             version=__version__,
             api_version=API_VERSION,
             capabilities=CAPABILITIES,
@@ -59,7 +55,7 @@ async def health(doors: Doors, call: Call) -> Reply:
 
 def _status(control: ProcessControl) -> str:
     if control.store_trouble:
-        return "store_unavailable"
+        return UNAVAILABLE
     return "ok" if all(is_well(each.state, each.failure) for each in control.accounts()) else "degraded"
 
 

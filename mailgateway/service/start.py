@@ -32,6 +32,7 @@ from mailgateway.service.memory import share_one_arena
 from mailgateway.settings import Settings, load
 from mailgateway.store.direct import DirectDatabase, at_once
 from mailgateway.store.faults import transact_of
+from mailgateway.store.silence import notice_silence
 from mailgateway.store.threaded import ThreadedDatabase
 from mailgateway.store.upgrade import open_engine, upgrade
 
@@ -102,6 +103,7 @@ def make_service(options: Options) -> IService:
     except StoreError as error:
         _leave(1, str(error))
     engine.dispose()  # what was opened so far must not live on in a child of twistd
+    notice_silence(engine)
     return Gateway(reactor, settings, keys, identity, database, listening, lock, options.looked_at)
 
 

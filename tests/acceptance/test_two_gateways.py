@@ -5,24 +5,25 @@ import time
 
 from sqlalchemy import select, update
 
-from mailgateway.client import ApiRefused
+from mailgateway.client import ApiRefused, ServiceUnreachable
 from mailgateway.client.answers import Delivery
 from mailgateway.store.database import Tx
 from mailgateway.store.tables import cursor, envelope, lease
 from tests.acceptance.harness import AGENT, Asked, Gateway
 from tests.acceptance.tables import OnPostgres, TablesTestCase
 from tests.fakes.dovecot import eventually
+from tests.fakes.stalling import StallingProxy
 
 TAKE_OVER_SECONDS = 30.0
 
 
-class TwoGatewaysTests(OnPostgres, TablesTestCase):
+class TwoGatewaysTestCase(OnPostgres, TablesTestCase):
     """``gateway`` is the first to watch, ``other`` the one that stands by; each is a machine of its own."""
 
     def start_watching(self) -> None:
         """Start the first, which watches, then the other."""
         super().start_watching()
-        settings: dict[str, dict[str, object]] = {**self.make_settings(), "device": {"name": "other"}}
+        settings: dict[str, dict[str, object]] = {**super().make_settings(), "device": {"name": "other"}}
         self.other = Gateway(self.folder / "other", settings)
         self.addCleanup(self.other.close)
         self.other.start()
@@ -71,6 +72,10 @@ class TwoGatewaysTests(OnPostgres, TablesTestCase):
             return list(tx.execute(query).scalars()), validity
 
         return self.rows(work)
+
+
+class TwoGatewaysTests(TwoGatewaysTestCase):
+    """The holder dies or sleeps."""
 
     def test_the_holder_is_killed(self) -> None:
         """Each machine sends its own mail and gets its own replies; the other takes over in time."""
@@ -142,4 +147,44 @@ class TwoGatewaysTests(OnPostgres, TablesTestCase):
         eventually("the sleeper stands by", lambda: self.state(self.gateway) == "standby")
         self.assertEqual(self.states(), before)
         self.assertEqual(before[0], ["acked"])
+        self.assertNotIn("Traceback", self.gateway.log() + self.other.log())
+
+
+class CutOffTests(TwoGatewaysTestCase):
+    """The way between the holder and the database is blocked: nothing passes, and nobody is told."""
+
+    def make_settings(self) -> dict[str, dict[str, object]]:
+        """Let the first reach its database by a way that can be blocked."""
+        base, _, name = self.url.rpartition("/")
+        start, _, port = base.rpartition(":")
+        self.proxy = StallingProxy(int(port))
+        self.addCleanup(self.proxy.close)
+        return {
+            **super().make_settings(),
+            "daemon": {"database": f"{start}:{self.proxy.port}/{name}"},
+        }
+
+    def test_the_holder_is_cut_off(self) -> None:
+        """Health answers and says so; the other takes over; afterwards nothing is lost, or happens twice."""
+        here, there = self.ask_at(self.gateway, "here"), self.ask_at(self.other, "there")
+        self.proxy.block()
+        first, second = self.deliver_reply(here, "for here"), self.deliver_reply(there, "for there")
+        began = time.monotonic()
+        self.assertEqual(self.gateway.client.health()["status"], "store_unavailable")
+        self.assertLess(time.monotonic() - began, 5)
+        self.end_lease()
+        self.wait_take_over(self.other)
+        self.take_at(self.other, there, "for there", alone=True)
+        self.wait_seen(second)
+        before = self.states()
+        refused = self.assertRaises((ApiRefused, ServiceUnreachable), self.gateway.client.ping, "here", "i")
+        self.assertIn(getattr(refused, "code", ""), {"store_unavailable", ""})
+        self.assertFalse(self.seen(first))
+        self.proxy.open()
+        eventually("the one that was cut off stands by", lambda: self.state(self.gateway) == "standby", 60)
+        eventually("and is well", lambda: self.gateway.client.health()["status"] == "ok", 60)
+        self.assertEqual(self.states()[1], before[1])
+        self.take_at(self.gateway, here, "for here")
+        self.wait_seen(first)
+        self.assertEqual(self.states()[0], ["acked", "acked"])
         self.assertNotIn("Traceback", self.gateway.log() + self.other.log())
