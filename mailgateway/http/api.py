@@ -25,7 +25,7 @@ from mailgateway.shapes import printed
 def make_site(doors: Doors) -> LimitedSite:
     """Make the factory that a port or a unix socket listens with; one for each, of the same ``doors``."""
     site = LimitedSite(
-        _resource(doors),
+        _dispatch(doors).answer,
         doors.reactor,
         Guards(doors.settings, doors.keys),
         doors.connections,
@@ -36,7 +36,7 @@ def make_site(doors: Doors) -> LimitedSite:
     return site
 
 
-def _resource(doors: Doors) -> Dispatch:
+def _dispatch(doors: Doors) -> Dispatch:
     def answer(route: Route, request: LimitedRequest, parameters: dict[str, str]) -> "Deferred[bytes | None]":
         work = Deferred.fromCoroutine(_answer(doors, route, request, parameters))
         return work if route.waits else _outliving(work)

@@ -1,17 +1,16 @@
 """Finds the route for a path and a method, and writes what it gives.
 
-A resource of Twisted's own web server, as small as the table of routes allows: segments that are names in
-braces match any one segment, and HEAD is answered as GET.  What a route does, and what its failures mean, is
-the caller's; here is only known that a client may hang up before the answer is there.
+As small as the table of routes allows: segments that are names in braces match any one segment, and HEAD is
+answered as GET.  What a route does, and what its failures mean, is the caller's; here is only known that a
+client may hang up before the answer is there.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
-from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET
 
 from mailgateway.errors import Refusal
 from mailgateway.http.guards import NOT_A_PATH
@@ -25,13 +24,10 @@ Astray = Callable[[LimitedRequest, Refusal], bytes]
 """Makes the answer to a path or a method that is in no table; the body to write."""
 
 
-class Dispatch(Resource):
-    """The one resource of a site."""
-
-    isLeaf = True  # noqa: N815 (Twisted's name)
+class Dispatch:
+    """All that a site has."""
 
     def __init__(self, routes: Iterable[Route], answer: Answer, astray: Astray) -> None:
-        Resource.__init__(self)
         self._answer = answer
         self._astray = astray
         self._plain: dict[str, dict[str, Route]] = {}
@@ -45,23 +41,22 @@ class Dispatch(Resource):
             if route.method == "GET":
                 known["HEAD"] = route
 
-    def render(self, request: LimitedRequest) -> int:
+    def answer(self, request: LimitedRequest) -> None:
         """Begin to answer."""
         try:
             route, parameters = self._find(request)
         except Refusal as refusal:
             self._write(request, self._astray(request, refusal))
-            return NOT_DONE_YET
+            return
         working = self._answer(route, request, parameters)
         request.notifyFinish().addErrback(lambda _: working.cancel())
         working.addCallback(lambda body: self._write(request, body))
         working.addErrback(self._failed, request)
-        return NOT_DONE_YET
 
     def _find(self, request: LimitedRequest) -> tuple[Route, dict[str, str]]:
         """The route and the parameters in the path; ``Refusal`` when there is none."""
         try:
-            path = "/" + b"/".join(request.postpath or ()).decode("utf-8")
+            path = unquote_to_bytes(request.path).decode("utf-8")
         except UnicodeDecodeError:
             raise NOT_A_PATH from None
         known = self._plain.get(path)

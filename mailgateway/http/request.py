@@ -13,9 +13,7 @@ from typing import IO, Any
 
 from twisted.internet.interfaces import IAddress
 from twisted.python.failure import Failure
-from twisted.web.http import datetimeToString
-from twisted.web.resource import IResource
-from twisted.web.server import Request, Site
+from twisted.web.http import HTTPFactory, Request, datetimeToString
 
 from mailgateway.errors import Refusal
 from mailgateway.flows.uploads import UPLOAD_LIMIT
@@ -43,10 +41,8 @@ TOO_MANY = Refusal(
 class LimitedRequest(Request):
     """One request: admitted by its header, counted while it comes, stored only when wanted."""
 
-    site: "LimitedSite"
     channel: Any  # a Channel while connected, then None
     content: Any
-    defaultContentType = b"application/json"  # noqa: N815 (Twisted's name)
     verdict: Bearer | Refusal
     upload: Upload | None = None
     """Where the body goes, when the route takes a file."""
@@ -54,6 +50,7 @@ class LimitedRequest(Request):
     """Whether the body was refused; the answer is given, what still comes is ignored."""
     received = 0
     """Octets of the body so far."""
+    path: bytes
     _most = LARGEST_BODY
     _place: Callable[[], None] | None = None
     """Gives back the place that a large body takes."""
@@ -129,12 +126,12 @@ class LimitedRequest(Request):
         """Answer what the guards refused, and hand on the rest."""
         if isinstance(self.verdict, Refusal):
             self.answer_problem(problem_of(self.verdict, ""))
-        else:
-            Request.process(self)
-
-    def getRequestHostname(self) -> bytes:
-        """Say who was asked; the guards have looked at the Host field, which routing has no use for."""
-        return b"localhost"
+            return
+        self.set_field(b"Date", datetimeToString())
+        try:
+            self.channel.site.answer(self)
+        except Exception:  # noqa: BLE001 (a defect in what begins to answer: the client gets its answer)
+            self.processingFailed(Failure())
 
     def finish(self) -> None:
         """Be done: the body is not needed any more."""
@@ -151,7 +148,6 @@ class LimitedRequest(Request):
 
     def answer_problem(self, problem: Problem) -> None:
         """Answer with a problem, and be done."""
-        self.site = self.channel.site
         self.set_field(b"Date", datetimeToString())
         body = self.set_problem(problem)
         Request.write(self, body)
@@ -204,8 +200,8 @@ class LimitedRequest(Request):
             upload.discard()
 
 
-class LimitedSite(Site):
-    """The factory of limited connections; without HTTP/2, access log, sessions, or a clock of its own."""
+class LimitedSite(HTTPFactory):
+    """The factory of limited connections; without HTTP/2, access log, or a clock of its own."""
 
     protocol: Any = Channel
     noisy = False
@@ -214,16 +210,16 @@ class LimitedSite(Site):
 
     def __init__(
         self,
-        resource: IResource,
+        answer: "Callable[[LimitedRequest], None]",
         reactor: Any,
         guards: Guards,
         connections: Connections,
         begin_upload: Callable[[Bearer, int | None], Upload],
         bodies: Places,
     ) -> None:
-        Site.__init__(
-            self, resource, LimitedRequest, timeout=None, reactor=reactor, parsePOSTFormSubmission=False
-        )
+        without_end: Any = None  # what Twisted understands, and its types do not tell
+        HTTPFactory.__init__(self, timeout=without_end, reactor=reactor)
+        self.answer = answer
         self.guards = guards
         self.connections = connections
         self.begin_upload = begin_upload
@@ -231,7 +227,12 @@ class LimitedSite(Site):
 
     def buildProtocol(self, addr: IAddress | None) -> Any:
         """Accept a connection when there is room."""
-        return Site.buildProtocol(self, addr) if self.connections.make_room() else None
+        if not self.connections.make_room():
+            return None
+        channel: Any = HTTPFactory.buildProtocol(self, addr)
+        channel.requestFactory = _unparsed
+        channel.site = self
+        return channel
 
     def startFactory(self) -> None:
         """Start nothing: Twisted's would wake up every second for a log that we do not write."""
@@ -241,3 +242,8 @@ class LimitedSite(Site):
 
     def log(self, request: Any) -> None:
         """Write no access log: paths and queries are nobody's business."""
+
+
+def _unparsed(channel: Any, queued: object) -> LimitedRequest:  # noqa: ARG001 (Twisted's signature)
+    """A request whose body nobody takes for a form."""
+    return LimitedRequest(channel, parsePOSTFormSubmission=False)
