@@ -11,7 +11,7 @@ from mailgateway.secrets import PasswordFile, check_private
 from mailgateway.settings.rules import parse
 from mailgateway.settings.values import Settings
 
-LARGEST_FILE = 1_000_000
+LARGEST_FILE = 4_000_000
 USER_FILE = Path("mailgateway", "config.toml")
 SYSTEM_FILE = Path("/etc/mailgateway/config.toml")
 
