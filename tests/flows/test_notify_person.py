@@ -9,6 +9,7 @@ from mailgateway.domain.mode import Mode
 from mailgateway.errors import StaleWrite
 from mailgateway.flows import fates, mode
 from mailgateway.flows.counts import counts
+from mailgateway.flows.notify_person import ONCE_IN
 from mailgateway.mail.decode import Malformed
 from mailgateway.mail.inbound import read
 from mailgateway.mail.own import Own
@@ -274,6 +275,14 @@ class LoopTests(AnswersTestCase):
         self.assertEqual(len(self.answers()), 20)
         self.receive(self.reply("/status", sender=KIM))
         self.assertEqual([each["To"] for each in self.answers()][-1], KIM)
+
+    def test_what_was_told_is_forgotten(self) -> None:
+        """The memory of it does not grow: a day later it says nothing any more."""
+        self.receive(self.reply(""))
+        self.gateway.rows(lambda tx: told.mute(tx, "thread:x", tx.now))
+        self.assertEqual(self.gateway.rows(lambda tx: told.prune(tx, tx.now - ONCE_IN)), 0)
+        self.gateway.later(hours=25)
+        self.assertEqual(self.gateway.rows(lambda tx: told.prune(tx, tx.now - ONCE_IN)), 2)
 
     def test_a_program_that_answers_back(self) -> None:
         """Somebody's program answers each of our answers with an empty mail and no mark: it ends at once."""
