@@ -56,7 +56,7 @@ def _attribution(page: Page, last: int) -> int | None:
     if start is None:
         return None
     dated = _upwards(page, last, lambda block: page.names_us(block) and DATED.search(block) is not None)
-    start = _whole(page, start if dated is None else dated)
+    start = _whole(page, start if dated is None else dated, last)
     block = " ".join(page.lines[start : last + 1])
     return start if _introduces(page, last + 1, block) else None
 
@@ -87,15 +87,17 @@ def _upwards(page: Page, last: int, holds: Callable[[str], bool]) -> int | None:
     return None
 
 
-def _whole(page: Page, start: int) -> int:
-    """Take in the line above where it is plainly the other half of ours: an open ``<``, or our name."""
+def _whole(page: Page, start: int, last: int) -> int:
+    """Take in the line above where it is plainly the other half: an open ``<``, our name, a missing day."""
     above = start - 1
     if above < 0 or page.is_blank(above) or not page.is_free(above):
         return start
     line = page.flat[above]
     folded = line.casefold().rstrip("\"'<( ")
     ours = len(line) < 80 and any(folded.endswith(mark) for mark in page.marks)
-    return above if ours or line.endswith("<") else start
+    lacks_day = _DAY.search(" ".join(page.lines[start : last + 1])) is None
+    day = lacks_day and len(line) < 60 and _DAY.search(line) is not None and line[-1] not in ".!?:;"
+    return above if ours or day or line.endswith("<") else start
 
 
 def _introduces(page: Page, at: int, block: str) -> bool:
@@ -119,7 +121,7 @@ def cut_foreign_attributions(page: Page) -> None:
             continue
         start = _upwards(page, last, _looks_like_attribution)
         if start is not None and not any(page.is_blank(at) for at in range(start, last)):
-            page.take(_whole(page, start), last + 1)
+            page.take(_whole(page, start, last), last + 1)
 
 
 def _looks_like_attribution(block: str) -> bool:

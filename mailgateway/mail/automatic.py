@@ -13,7 +13,7 @@ from attrs import frozen
 from mailgateway.mail.bounce import Bounce, is_report_of_server, read_bounce
 from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.own import MARKER_HEADER, Own
-from mailgateway.mail.phrases import AWAY_SUBJECTS
+from mailgateway.mail.phrases import AWAY_SUBJECTS, RECEIPT_SUBJECTS
 from mailgateway.mail.sender import OneMailbox
 from mailgateway.mail.tag import parse_own_message_id
 
@@ -42,6 +42,7 @@ class Automatic:
 
 Author = Person | OwnMail | Automatic | Bounce
 
+_RECEIPT = re.compile(rf"\s*(?:{'|'.join(RECEIPT_SUBJECTS)})\s?[:\uff1a]", re.IGNORECASE)
 _COMMENT = re.compile(r"\([^()]*\)")
 
 _ROBOT_FIELDS = (
@@ -54,8 +55,15 @@ _ROBOT_FIELDS = (
     "x-boxtrapper",
     "x-tmda-confirm-header",
     "x-ms-exchange-inbox-rules-loop",
+    "x-auto-response",
+    "x-vacation",
+    "x-spamarrest-noauth",
 )
-_ROBOT_PRECEDENCE = frozenset({"auto_reply", "auto-reply", "bulk", "junk"})
+_ROBOT_PRECEDENCE = frozenset({"auto_reply", "auto-reply", "junk"})
+_NOBODY = frozenset(
+    {"noreply", "no-reply", "no_reply", "donotreply", "do-not-reply", "do_not_reply", "autoreply"}
+)
+"""The local parts of addresses under which nobody reads."""
 
 
 def classify(inbound: Inbound, own: Own) -> Author:
@@ -92,8 +100,10 @@ def _own_mail(inbound: Inbound, own: Own) -> OwnMail | None:
     if message_id is not None and (message_id in own.message_ids or parse_own_message_id(message_id)):
         return OwnMail("a Message-ID of a gateway")
     sender = inbound.sender
-    if isinstance(sender, OneMailbox) and sender.address in own.addresses - own.allowed:
-        return OwnMail("From is this gateway")
+    if isinstance(sender, OneMailbox) and sender.address not in own.allowed:
+        address = sender.address.lower()  # it is no trust that is given here: letters of any size are ours
+        if any(address == each.lower() for each in own.addresses):
+            return OwnMail("From is this gateway")
     if inbound.count("received") > HOP_LIMIT:
         return OwnMail("the mail goes in circles")
     return None
@@ -123,14 +133,28 @@ def _robot(inbound: Inbound) -> Automatic | None:
             return Automatic(name)
     if "mailbox rules agent" in (inbound.get("x-ms-exchange-generated-message-source") or "").lower():
         return Automatic("a rule of the mailbox")
-    if any(
-        value.strip().lower().decode("ascii", "replace") in _ROBOT_PRECEDENCE
-        for value in inbound.get_all("precedence")
-    ):
+    precedence = {value.strip().lower().decode("ascii", "replace") for value in inbound.get_all("precedence")}
+    if precedence & _ROBOT_PRECEDENCE or ("bulk" in precedence and not _is_answer_in_a_list(inbound)):
         return Automatic("Precedence")
+    sender = inbound.sender
+    if isinstance(sender, OneMailbox) and sender.address.partition("@")[0].lower() in _NOBODY:
+        return Automatic("an address under which nobody reads")
+    if inbound.count("list-unsubscribe") and not inbound.count("list-post") and not _is_answer(inbound):
+        return Automatic("bulk mail")
     if away_subject(inbound.subject):
         return Automatic("the subject of an absence notice")
+    if _is_answer(inbound) and _RECEIPT.match(inbound.subject):
+        return Automatic("the subject of a receipt")
     return None
+
+
+def _is_answer(inbound: Inbound) -> bool:
+    return bool(inbound.in_reply_to or inbound.references)
+
+
+def _is_answer_in_a_list(inbound: Inbound) -> bool:
+    """Some lists mark everything that they distribute as bulk, people's answers too."""
+    return inbound.count("list-id") > 0 and _is_answer(inbound)
 
 
 def away_subject(subject: str) -> bool:

@@ -19,6 +19,7 @@ from mailgateway.mail.decode import decode_transfer, normal_lines, parse_fields_
 from mailgateway.mail.inbound import Inbound, addresses_in
 from mailgateway.mail.mime import Leaf
 from mailgateway.mail.own import Own, normalise_address
+from mailgateway.mail.phrases import BOUNCE_SUBJECTS
 from mailgateway.mail.sender import OneMailbox
 from mailgateway.mail.tag import parse_own_message_id
 
@@ -104,7 +105,11 @@ def is_report_of_server(inbound: Inbound) -> bool:
         local = inbound.sender.address.partition("@")[0].lower()
         null_path = any(value.strip() == b"<>" for value in inbound.get_all("return-path"))
         return local in {"mailer-daemon", "mailerdaemon", "mail-daemon"} or (
-            null_path and local in {"postmaster", "bounce", "bounces"}
+            null_path
+            and (
+                local in {"postmaster", "bounce", "bounces"}
+                or BOUNCE_SUBJECTS.match(inbound.subject) is not None
+            )
         )
     # sendmail writes "<MAILER-DAEMON>" alone, and some servers nothing between the brackets
     return any(_NAMELESS.search(value) is not None for value in inbound.get_all("from"))

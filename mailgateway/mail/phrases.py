@@ -158,6 +158,45 @@ AWAY_SUBJECTS = (
 )
 """How the subject of an out-of-office notice begins."""
 
+RECEIPT_SUBJECTS = (
+    "(?:not )?read",
+    "(?:un)?gelesen",
+    "nicht gelesen",
+    "(?:non )?lu",
+    "(?:no )?leído",
+    "(?:non )?letto",
+    "(?:não )?lida",
+    "(?:niet )?gelezen",
+    "(?:inte )?läst",
+    "(?:ikke )?læst",
+    "(?:ikke )?lest",
+    "luettu",
+    "przeczytan[oae]",
+    "přečteno",
+    "прочитано",
+    "已读",
+    "已讀",
+    "開封済み",
+    "읽음",
+    "okundu",
+    "נקרא",
+    "مقروءة?",
+)
+"""How the subject of a receipt begins (patterns); an answer to ours begins otherwise."""
+
+BOUNCE_SUBJECTS = re.compile(
+    r"undeliver|delivery (?:status notification|failure|has failed)|mail delivery (?:failed|failure|system)"
+    r"|returned mail|failure notice|message delivery failure|unzustellbar|non remis|no entregado"
+    r"|no se puede entregar"
+    r"|mancato recapito|recapito non riuscito|não (?:entregue|é possível entregar)|onbestelbaar"
+    r"|kan inte levereras"
+    r"|ikke leveret|kan ikke leveres|ei voitu toimittaa|niedostarczalne|nedoručitelné|не доставлено"
+    r"|недоставлен"
+    r"|系统退信|退信|無法傳遞|配信不能|未配信|배달되지 않음|반송|teslim edilemedi|לא ניתן למסור|تعذر التسليم",
+    re.IGNORECASE,
+)
+"""How the subject of a bounce begins; asked only where there is no envelope sender."""
+
 WROTE = re.compile(
     r"\b(?:wrote|writes|schrieb|schreibt|a écrit|écrit|escribió|escribe|ha scritto|scrive|escreveu"
     r"|schreef|geschreven"

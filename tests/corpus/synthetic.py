@@ -141,7 +141,7 @@ class Scene:
 
     def wrapped(self, line: str) -> str:
         """A line broken as programs break it, or not."""
-        width = self.dice.choice((0, 0, 50, 66, 72, 78))
+        width = self.dice.choice((0, 0, 34, 50, 66, 72, 78))
         if not width or len(line) <= width:
             return line
         return "\n".join(

@@ -79,6 +79,7 @@ class MachineTests(SynchronousTestCase):
             ("Precedence", "Bulk"),
             ("Precedence", "junk"),
             ("X-MS-Exchange-Generated-Message-Source", "Mailbox Rules Agent"),
+            ("X-Vacation", "1"),
         ):
             self.assertIsInstance(
                 classify(inbound_of(reply(more=[(name, value)])), OWN), Automatic, f"{name}: {value}"
@@ -95,6 +96,33 @@ class MachineTests(SynchronousTestCase):
             "Out of office",
         ):
             self.assertIsInstance(classify(inbound_of(reply(subject=subject)), OWN), Automatic, subject)
+
+    def test_bulk_is_a_machine_s_but_for_answers_that_a_list_distributes(self) -> None:
+        """Some lists mark all that they send so; news are no answers to anything."""
+        bulk = ("Precedence", "bulk")
+        self.assertEqual(classify(inbound_of(reply(more=[bulk, ("List-Id", "<x.example>")])), OWN), Person())
+        for fields in (
+            [bulk, ("List-Id", "<x.example>")],
+            [("List-Unsubscribe", "<https://news.example.net/u>")],
+        ):
+            news = lay([("From", "News <news@example.net>"), ("Subject", "October"), *fields], "x")
+            self.assertIsInstance(classify(inbound_of(news), OWN), Automatic)
+
+    def test_senders_that_are_nobody(self) -> None:
+        """Whatever else they say."""
+        for local in ("noreply", "No-Reply", "donotreply"):
+            self.assertIsInstance(
+                classify(inbound_of(reply(frm=f"Shop <{local}@example.net>")), OWN), Automatic
+            )
+
+    def test_receipts_by_their_subject(self) -> None:
+        """In a thread of ours, since a person's answer begins otherwise; a new mail may begin so."""
+        for subject in ("Read: [mg:f913c9] x", "Nicht gelesen: x", "Lu\xa0: x", "已读: x"):
+            self.assertIsInstance(classify(inbound_of(reply(subject=subject)), OWN), Automatic, subject)
+        for subject in ("Re: Read: x", "Reading: x", "read this: x"):
+            self.assertEqual(classify(inbound_of(reply(subject=subject)), OWN), Person(), subject)
+        fresh = lay([("From", PERSON), ("Subject", "Read: the log")], "x")
+        self.assertEqual(classify(inbound_of(fresh), OWN), Person())
 
     def test_calendar_answers_and_receipts(self) -> None:
         """By the types of their parts."""
@@ -127,6 +155,7 @@ class OwnMailTests(SynchronousTestCase):
 
     def test_from_ourselves(self) -> None:
         """Own mail, unless agent and person share the address."""
+        self.assertIsInstance(classify(inbound_of(reply(frm=AGENT.upper())), OWN), OwnMail)
         raw = reply(frm=AGENT)
         self.assertIsInstance(classify(inbound_of(raw), OWN), OwnMail)
         self.assertEqual(classify(inbound_of(raw), evolve(OWN, allowed=[AGENT])), Person())

@@ -77,6 +77,8 @@ class WhoseTests(SynchronousTestCase):
             inbound_of(lay([("From", "Mail Delivery Subsystem <>")], "failed")),
             inbound_of(reply(more=[("X-Failed-Recipients", PERSON)])),
             inbound_of(reply(more=[("X-MS-Exchange-Message-Is-Ndr", "")])),
+            inbound_of(reply(subject="Unzustellbar: x", more=[("Return-Path", "<>")])),
+            inbound_of(reply(subject="退信: x", more=[("Return-Path", "<>")])),
         ):
             self.assertTrue(bounce_of(inbound).failed)
         self.assertEqual(bounce_of(prose(f"failed\n\nMessage-ID: {SENT_ID}\n")).message_ids, (SENT_ID,))
