@@ -204,7 +204,7 @@ class _Reader:
             each[1].lower(): _unescaped(each[2] or each[3] or each[4] or "")
             for each in _ATTRIBUTE.finditer(found[3][:4000])
         }
-        if "hidden" in found[3] and "hidden" in _ATTRIBUTE.sub(" ", found[3][:4000]).lower().split():
+        if "hidden" in found[3].lower() and "hidden" in _ATTRIBUTE.sub(" ", found[3][:4000]).lower().split():
             attributes["hidden"] = ""
         if tag in _RAW and tag not in missing:
             end = lowered.find(f"</{tag}", found.end())

@@ -290,7 +290,7 @@ FOOTERS = re.compile(
 REACTIONS = re.compile(
     r".{1,80}\b(?:reacted|reagiert|réagi|reaccion\w+|reagito|reagiu|gereageerd|reager\w+|reagoi"
     r"|zareag\w+|reagov\w+"
-    r"|отреагир\w+|відреаг\w+)\b.{0,20}\bgmail.{0,20}|.{0,80}gmail.{0,20}(?:回应|回應|リアクション|반응).{0,40}",
+    r"|отреагир\w+|відреаг\w+)\b.{0,20}\bgmail\b.{0,8}|.{0,80}gmail.{0,20}(?:回应|回應|リアクション|반응).{0,40}",
     re.IGNORECASE,
 )
 """What Gmail writes under a reaction that it sends as a mail."""

@@ -116,6 +116,81 @@ class TypedWordsTests(SynchronousTestCase):
         bottom = f"On 2026-11-30 09:41, {AGENT} wrote:\n{QUOTED}\n\nThe second.\n"
         self.assertEqual(separate(bottom, OWN, SENT_TEXT).text, "The second.")
 
+    def test_answers_between_our_unmarked_lines(self) -> None:
+        """Given back where all of our text is there; where the program rewrote it, nothing is told apart."""
+        below = SENT_TEXT.replace("1. SQLite\n", "1. SQLite\nno, too small\n").replace(
+            "2. PostgreSQL\n", "2. PostgreSQL\nthis one\n"
+        )
+        got = separate(f"See below.\n\n{HEADER}\n{below}", OWN, SENT_TEXT)
+        self.assertIn("1. SQLite\nno, too small\n", got.text)
+        self.assertIn("2. PostgreSQL\nthis one", got.text)
+        self.assertTrue(got.text.startswith("See below."))
+        got = separate(
+            f"Yes.\n\n{HEADER}\n{below.replace('Shall I use', 'Shall I  really use')}", OWN, SENT_TEXT
+        )
+        self.assertEqual(got.text, "Yes.")
+        self.assertIn("this one", got.quoted)
+
+    def test_introductions_that_do_not_name_us(self) -> None:
+        """By the quotation that follows; a typed sentence above a quotation stays."""
+        for line in (
+            "On Mon, Nov 30, 2026 at 9:41 AM Bot <bot@lists.example.com> wrote:",
+            "On Mon, Nov 30, 2026 at\n9:41 AM Bot\n<bot@lists.example.com> wrote:",
+            "30.11.2026 09:41:",
+            "pon., 30 lis 2026 o 09:41 Bot <bot@lists.example.com> napisał(a):",
+        ):
+            self.assertEqual(separate(f"Yes.\n\n{line}\n{QUOTED}", OWN, SENT_TEXT).text, "Yes.", line)
+        block = HEADER.replace(f"Coding agents <{AGENT}>", "Bot <bot@lists.example.com>")
+        self.assertEqual(separate(f"Yes.\n\n{block}\n{SENT_TEXT}", OWN, SENT_TEXT).text, "Yes.")
+        for line in ("What you asked:", "As to this, see my mail of 2026:", "Which means for 9:41:"):
+            self.assertEqual(separate(f"Yes.\n\n{line}\n{QUOTED}", OWN, SENT_TEXT).text, f"Yes.\n\n{line}")
+
+    def test_footers_of_programs(self) -> None:
+        """At the end, as programs write them; what a person writes like one stays."""
+        for line in (
+            "Sent from my iPhone",
+            "Von meinem Samsung Galaxy Smartphone gesendet.",
+            "Получите Outlook для iOS",
+            "Get Outlook for Android<https://aka.ms/x>",
+            "Enviado desde mi BlackBerry\n<plist>\n<dict>\n</dict>\n</plist>",
+            "Sent from my phone. Please excuse my brevity.",
+            "R. Sommer reacted via Gmail\n<https://www.example.net/gmail>",
+            "<https://www.example.com/x>\nVirus-free.www.example.com\n<https://www.example.com/x>\n<#DAB4>",
+        ):
+            self.assertEqual(separate(f"Yes.\n\n{line}\n", OWN, SENT_TEXT).text, "Yes.", line)
+        for words in (
+            "Sent from the staging server: nothing came.",
+            "Sent with curl, it works.",
+            "Get Outlook running on the server first.",
+            "It was late.\nSent from Berlin to Rome",
+            "Say so:\nEnviado ayer",
+            "The reaction reacted with gmailed words.",
+        ):
+            self.assertEqual(separate(words, OWN, SENT_TEXT).text, words)
+            self.assertEqual(
+                separate(f"Yes.\n\n{words}\n\n{QUOTED}", OWN, SENT_TEXT).text, f"Yes.\n\n{words}"
+            )
+
+    def test_notices(self) -> None:
+        """A lawyer's last paragraph goes, a typed one that only mentions such words stays."""
+        notice = (
+            "This e-mail and any files transmitted with it are confidential and intended solely for the use "
+            "of the individual to whom they are addressed."
+        )
+        self.assertEqual(separate(f"Yes.\n\n{notice}\n", OWN, None).text, "Yes.")
+        for words in (
+            notice,
+            f"Yes.\n\nAdd this to the footer: {notice}",
+            "Yes.\n\nThis mail is confidential.",
+        ):
+            self.assertEqual(separate(words, OWN, None).text, words)
+
+    def test_an_interpreter_s_session_below_a_quotation(self) -> None:
+        """A third depth would not begin of itself."""
+        prompt = ">>> add(1, 2)\n3"
+        text = f"On 2026-11-30 09:41, {AGENT} wrote:\n{QUOTED}\n\n{prompt}\n"
+        self.assertEqual(separate(text, OWN, SENT_TEXT).text, prompt)
+
     def test_the_quotation_is_kept_apart(self) -> None:
         """It is shown, never lost."""
         got = separate(f"Yes.\n\n{BELOW['Gmail']}", OWN, SENT_TEXT)
@@ -210,6 +285,39 @@ class PartTests(SynchronousTestCase):
         """Lists, preformatted text, a plain block quote."""
         page = "<p>Do:</p><ol><li>a<li>b</ol><pre>x\n  y</pre><blockquote>cited</blockquote>"
         self.assertEqual(lines_of_html(page).text, "Do:\n1. a\n2. b\nx\n  y\ncited")
+
+    def test_html_that_marks_nothing_but_a_block(self) -> None:
+        """A plain quotation counts below an attribution, or with our text in it; else it is formatting."""
+        box = f"<blockquote>{SENT_TEXT.replace(chr(10), '<br>')}</blockquote>"
+        for line in (
+            f"30.11.2026, 09:41, Coding agents &lt;{AGENT}&gt;:",
+            "30.11.2026, 09:41, Bot &lt;x@y.example&gt;:",
+        ):
+            page = f"<div>words<br>more</div><div>{line}</div>{box}"
+            self.assertEqual(typed(self.alternative("", page)), "words\nmore", line)
+        page = "<div>words</div><blockquote>what Kim said</blockquote><div>more</div>"
+        self.assertEqual(typed(self.alternative("", page)), "words\nwhat Kim said\nmore")
+
+    def test_html_with_answers_between(self) -> None:
+        """In their order, each below what it answers."""
+        page = "".join(
+            f'<blockquote type="cite">{line}</blockquote><div>{answer}</div>'
+            for line, answer in (("1. SQLite", "no"), ("2. PostgreSQL", "yes"))
+        )
+        self.assertEqual(typed(self.alternative("", page)), "> 1. SQLite\nno\n> 2. PostgreSQL\nyes")
+
+    def test_hidden_text(self) -> None:
+        """It would be a way to say what the person does not see."""
+        for hidden in (
+            "<div hidden>x</div>",
+            '<div title="a" HIDDEN>x</div>',
+            '<p style="opacity:0.0">x</p>',
+            '<p style="position:absolute; left:-9999px">x</p>',
+            '<p style="color: transparent">x</p>',
+        ):
+            self.assertEqual(typed(self.alternative("", f"<p>words</p>{hidden}")), "words", hidden)
+        for seen in ('<p style="opacity:0.5">x</p>', '<p title="hidden">x</p>', "<p class=hidden>x</p>"):
+            self.assertEqual(typed(self.alternative("", f"<p>words</p>{seen}")), "words\nx", seen)
 
     def test_letters_that_grow_in_lower_case(self) -> None:
         """What stands behind a style sheet is where it was."""
