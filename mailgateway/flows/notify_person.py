@@ -13,7 +13,7 @@ from datetime import timedelta
 from enum import StrEnum, unique
 from typing import assert_never
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.question import Question, QuestionStatus
@@ -21,9 +21,9 @@ from mailgateway.domain.route import Purpose, Route
 from mailgateway.errors import Refusal
 from mailgateway.flows.letters import Answer, Chance, Mint, Sender
 from mailgateway.flows.submit import place_answer
-from mailgateway.ids import MessageId, OutboxId
+from mailgateway.ids import MessageId, OutboxId, RouteId
 from mailgateway.mail.tag import format_tag
-from mailgateway.store import questions, told
+from mailgateway.store import questions, routes, told
 from mailgateway.store.database import Tx
 
 ONCE_IN = timedelta(days=1)
@@ -35,6 +35,9 @@ TO_A_PERSON = (20, timedelta(hours=2))
 
 MUTED_FOR = timedelta(hours=2)
 """How long it says nothing after that."""
+
+ROUTE_SIZES = (3, 4, 4, 4)
+"""Random bytes of a new route; the longer ones when the first is taken."""
 
 QUESTIONS_LISTED = 10
 """Open questions that an answer names at most."""
@@ -86,10 +89,10 @@ def tell_trouble(tx: Tx, writer: Writer, mail: PersonsMail, trouble: Trouble) ->
 
 def answer(tx: Tx, writer: Writer, mail: PersonsMail, words: str) -> OutboxId | None:
     """Queue an answer in the thread of the mail; ``None`` when too much was said, or nothing can be."""
-    route = mail.route if mail.route is not None and mail.route.id else None
-    living = route is not None and route.expires_at > tx.now
-    if _muted(tx, mail, route):
+    if _muted(tx, mail):
         return None
+    route = _way_back(tx, writer, mail)
+    living = route is not None and route.expires_at > tx.now
     said = Answer(
         recipient=mail.address,
         subject=_reply_subject(mail.subject),
@@ -106,13 +109,30 @@ def answer(tx: Tx, writer: Writer, mail: PersonsMail, words: str) -> OutboxId | 
         return None
 
 
-def _muted(tx: Tx, mail: PersonsMail, route: Route | None) -> bool:
+def _way_back(tx: Tx, writer: Writer, mail: PersonsMail) -> Route | None:
+    """The route by which a reply to the answer goes; a new one where a signed token led to the session."""
+    if mail.route is None or mail.route.id:
+        return mail.route
+    for size in ROUTE_SIZES:
+        made = evolve(
+            mail.route,
+            id=RouteId(writer.mint(size).hex()),
+            recipient=mail.address,
+            expires_at=tx.now + writer.sender.route_ttl,
+        )
+        if routes.add(tx, made):
+            return made
+    return None
+
+
+def _muted(tx: Tx, mail: PersonsMail) -> bool:
     """Whether we have said too much already; over the bound the silence begins, once."""
     if _silent(
         tx, f"person:{mail.address}", told.sent_to(tx, mail.address, tx.now - TO_A_PERSON[1]), TO_A_PERSON[0]
     ):
         return True
-    if route is None:
+    route = mail.route
+    if route is None or not route.id:
         return False
     most, within = IN_A_THREAD
     return _silent(tx, f"thread:{route.id}", told.sent_in_thread(tx, route.id, tx.now - within), most)

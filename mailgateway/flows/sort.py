@@ -195,7 +195,7 @@ def _from_person(tx: Tx, rules: FilingRules, mail: Mail, judged: FromPerson) -> 
     sent_text = _sent_text(tx, judged.claims, known, route)
     words = typed_words(inbound, rules.own, sent_text)
     parts = kept_for(tx, route.session_id, inbound, rules.own, sent_text)
-    if inbound.unreadable and not words.text.strip():
+    if not words.text.strip() and inbound.unreadable:
         return evolve(turned(Verdict.MALFORMED, Trouble.ENCRYPTED, route), reason=ENCRYPTED)
     worth_saying = any(info.left_out != Reason.DECORATION for info, _ in parts)
     if not words.text.strip() and not worth_saying:

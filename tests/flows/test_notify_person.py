@@ -1,10 +1,12 @@
 """What the gateway says by itself to people, and to whom it says nothing."""
 
+from datetime import timedelta
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 
 from twisted.internet.defer import Deferred
 
+from mailgateway.domain import token
 from mailgateway.domain.mode import Mode
 from mailgateway.errors import StaleWrite
 from mailgateway.flows import fates, mode
@@ -16,7 +18,7 @@ from mailgateway.mail.own import Own
 from mailgateway.store import told
 from mailgateway.store.fates import Fate
 from mailgateway.store.tables import outbox as outbox_table
-from tests.flows.inbound import AGENT, InboundTestCase, letter
+from tests.flows.inbound import AGENT, KEY, InboundTestCase, letter
 from tests.flows.outbound import IDENTITY, PERSON, S1, S2, Interrupted
 
 KIM = "kim@example.org"
@@ -128,6 +130,21 @@ class ToldTests(AnswersTestCase):
         self.receive(letter("yes", subject=f"about {one.subject}"))  # as the answer advises
         [envelope] = self.pending(S1)
         self.assertEqual(envelope.choice, "yes")
+
+    def test_a_script_s_token(self) -> None:
+        """Its mail names no thread of ours: the answer opens one, and a reply to it arrives."""
+        text = token.mint(S1, "laptop", self.at() + timedelta(hours=1), KEY)
+        self.receive(letter("", subject=f"[mg:{text}] run"), token_key=KEY)
+        [answer] = self.answers()
+        self.assertRegex(answer["Subject"], r"^\[mg:[0-9a-f]{6}\] Re: run$")
+        self.receive(letter("go", subject=f"Re: {answer['Subject']}", replies_to=answer["Message-ID"]))
+        self.assertEqual(self.words(), ["go"])
+        self.gateway.later(hours=2)
+        self.assertEqual(
+            dict(self.receive(letter("late", subject=f"[mg:{text}] run"), token_key=KEY).refused),
+            {"expired-token": 1},
+        )
+        self.assertEqual(self.answers()[-1]["Subject"], "Re: run")
 
     def test_an_encrypted_mail(self) -> None:
         """Sealed words are not handed on as a file that nobody can open."""
