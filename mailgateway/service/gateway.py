@@ -133,7 +133,7 @@ class Gateway(MultiService):
         rules = rules_of(self.settings, self.keys.session, self.identity)
         folders = sum(len(account.watch) for account in self.settings.watched)
         scan_interval = stretched(self.settings.daemon.scan_interval_seconds, folders)
-        openings = Openings()
+        openings, sending = Openings(), self.settings.sending
         self._accounts = [
             AccountService(
                 self.reactor,
@@ -144,7 +144,7 @@ class Gateway(MultiService):
                 self.keys.session,
                 scan_interval,
                 self._board,
-                sends=account is self.settings.sending,
+                sends=account is sending,
                 keys=self._dns,
                 openings=openings,
             )
