@@ -69,6 +69,7 @@ _DECLARATION = re.compile(r"<[!?][^<>]*+>")
 _ATTRIBUTE = re.compile(
     r"(?<![\w:.-])([A-Za-z_][\w:.-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>]++))"
 )
+_LINK = re.compile(r"https?://[^\s<>]{1,500}", re.IGNORECASE)
 _RAW = frozenset({"script", "style", "title", "textarea"})
 _BORDER = re.compile(r"border-top:solid#(?:e1e1e1|b5c4df)")
 
@@ -134,6 +135,9 @@ class _Open:
     box: bool = False
     preformatted: bool = False
     numbered: int = 0
+    link: str = ""
+    since: int = 0
+    """How many pieces there were when the link began."""
 
     @property
     def is_place(self) -> bool:
@@ -244,11 +248,13 @@ class _Reader:
             or (tag == "blockquote" and (given.get("type", "").lower() == "cite" or "gmail_quote" in classes))
         )
         opened.preformatted = tag == "pre"
+        if tag == "a" and _LINK.fullmatch(given.get("href", "")):
+            opened.link, opened.since = given["href"], len(self.pieces)
         if tag in _BLOCK or opened.is_place:
             self._break()
         elif tag == "li":
             self._item()
-        elif tag in {"td", "th"} and not state.hidden:
+        elif tag in {"td", "th"} and not state.hidden and self.pieces and self.pieces[-1][0][-1:] != "\n":
             self._write(" ")
         if len(state.stack) >= 500:
             state.deep += 1
@@ -273,6 +279,8 @@ class _Reader:
                 closed = state.stack.pop()
                 if closed.tag in _BLOCK or closed.tag == "li" or closed.is_place:
                     self._break()
+                if closed.link:
+                    self._target(closed)
                 if closed.tag in _LIST:
                     state.lists.pop()
                 state.hidden -= closed.hidden
@@ -284,6 +292,15 @@ class _Reader:
                     break
         if tag == "p":
             self._break()
+
+    def _target(self, closed: _Open) -> None:
+        """Where a link leads, unless its words say so themselves, or nobody sees it."""
+        if self._state.hidden or self._state.place.apart:
+            return
+        words = "".join(piece for piece, _ in self.pieces[closed.since : closed.since + 20]).strip().casefold()
+        bare = words.rpartition("://")[2].rstrip("/")
+        if words and bare not in closed.link.casefold():
+            self._write(f" <{closed.link}>")
 
     def _data(self, data: str) -> None:
         """Take text as it is seen: white space collapsed outside of ``<pre>``."""

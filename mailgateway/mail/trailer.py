@@ -24,6 +24,7 @@ _SHORT_RULE = re.compile(r"-{2,4}\s*$")
 _DELIMITERS = frozenset({"-- ", "--", "--\xa0"})
 _TAGS = re.compile(r"(?:\s*<[^<>\s][^<>]{0,500}>)+\s*$")
 """Links after a footer, and the markup that some programs leave there."""
+_TARGET = re.compile(r"\s*<https?://[^<>\s]{1,500}>", re.IGNORECASE)
 _SENTENCE = re.compile(r"[,;:?!\uff0c\uff1b\uff1a\uff1f]|\. ")
 
 
@@ -88,7 +89,7 @@ def _kept(page: Page) -> list[int]:
 
 def _is_footer(page: Page, at: int) -> bool:
     """Whether a line is a footer, as programs write it; what people say too needs a gap above."""
-    line = _TAGS.sub("", page.flat[at][:600]).strip()
+    line = _TARGET.sub("", _TAGS.sub("", page.flat[at][:1000])).strip()
     if len(line) > 160 or page.fenced[at]:
         return False
     if REACTIONS.fullmatch(line) or GET_OUTLOOK.fullmatch(line) or FOOTERS.fullmatch(line):

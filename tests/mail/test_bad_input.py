@@ -69,6 +69,8 @@ SIZED: Mapping[str, tuple[int, Callable[[int], bytes]]] = {
     "open tags": (64_000, lambda size: page("<a ", size)),
     "open comments": (64_000, lambda size: page("<!--", size)),
     "open attributes": (64_000, lambda size: page('<a b="', size)),
+    "links": (64_000, lambda size: page('<a href="https://x.example/">x<br>', size)),
+    "links that end": (64_000, lambda size: page('<a href="https://x.example/">x</a>', size)),
     "nested multiparts": (120, nested),
     "references": (60_000, lambda size: reply(more=[("References", "<a@b> " * (size // 6))])),
     "references in lines": (60_000, lambda size: reply(more=[("References", "<a@b>\r\n " * (size // 8))])),

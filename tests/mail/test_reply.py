@@ -306,6 +306,20 @@ class PartTests(SynchronousTestCase):
         )
         self.assertEqual(typed(self.alternative("", page)), "> 1. SQLite\nno\n> 2. PostgreSQL\nyes")
 
+    def test_links(self) -> None:
+        """With their targets, where the words do not say them; those of a footer go with it."""
+        for page, expected in (
+            ('see <a href="https://x.example/y">here</a>, now', "see here <https://x.example/y>, now"),
+            ('<a href="https://x.example/y/">https://x.example/y</a>', "https://x.example/y"),
+            ('<a href="https://x.example">x.example</a>', "x.example"),
+            ('<a href="mailto:robin@example.org">Robin</a>', "Robin"),
+            ('<a href="javascript:x()">Robin</a>', "Robin"),
+            ('yes<a href="https://x.example/pixel"><img src="x"></a>', "yes"),
+            ('yes<br><br>Sent from <a href="https://x.example/m">Mail</a> for Windows', "yes"),
+            ('yes<br><br>Get <a href="https://aka.ms/x">Outlook for iOS</a>', "yes"),
+        ):
+            self.assertEqual(typed(self.alternative("", f"<div>{page}</div>")), expected)
+
     def test_hidden_text(self) -> None:
         """It would be a way to say what the person does not see."""
         for hidden in (
