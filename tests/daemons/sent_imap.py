@@ -72,8 +72,8 @@ class SentImap(SmallImap):
             self._end(tag, b"OK [APPENDUID 3 9] done")
         elif words.startswith(b"UID SEARCH HEADER"):
             wanted = words.split(b" ")[-1].strip(b'"')
-            found = [b"%d" % uid for uid, raw in enumerate(self._mails, 1) if wanted in raw]
-            self.sendLine(b" ".join([b"* SEARCH", *found]))
+            uids = [b"%d" % uid for uid, raw in enumerate(self._mails, 1) if wanted in raw]
+            self.sendLine(b" ".join([b"* SEARCH", *uids]))
             self._end(tag, b"OK")
         elif words.startswith(b"UID FETCH") and self.selected:
             uid = int(words.split(b" ")[2])

@@ -4,8 +4,9 @@ from datetime import timedelta
 from typing import Any
 
 from twisted.internet.defer import Deferred
-from twisted.logger import LogEvent, formatEvent, globalLogPublisher
+from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase, TestCase
+from zope.interface import implementer
 
 from mailgateway.daemons.health import DoorHealth
 from mailgateway.daemons.logins import Door
@@ -246,6 +247,7 @@ class ProviderTests(LoginsTestCase):
         """Row 46: a wrong password is not the only reason."""
         told: list[str] = []
 
+        @implementer(ILogObserver)
         def hear(event: LogEvent) -> None:
             told.append(formatEvent(event))
 

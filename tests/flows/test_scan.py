@@ -8,7 +8,8 @@ from attrs import define, evolve
 from sqlalchemy import select
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
-from twisted.logger import LogEvent, formatEvent, globalLogPublisher
+from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublisher
+from zope.interface import implementer
 
 from mailgateway.domain.envelope import Envelope
 from mailgateway.errors import (
@@ -127,6 +128,7 @@ class ForwardTests(ScanTestCase):
             self.answer("from before")
         told: list[str] = []
 
+        @implementer(ILogObserver)
         def hear(event: LogEvent) -> None:
             told.append(formatEvent(event))
 
