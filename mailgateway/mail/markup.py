@@ -2,21 +2,17 @@
 
 Hidden text is dropped: it would be a way to say something to an agent that the person does not see.  A plain
 ``<blockquote>`` may be formatting: it is only said that a line stands in one.
-
-The tokenizer is our own: that of the standard library takes quadratic time over unclosed tags (a minute and
-more for 100 kB), and this one runs where others wait.  Each of its searches ends at the next ``<`` or is made
-once.
 """
 
-import html
 import re
-import string
 from collections.abc import Iterable, Mapping
 from itertools import groupby
+from typing import assert_never
 
 from attrs import Factory, define, field, frozen
 
 from mailgateway.mail.charset import storable
+from mailgateway.mail.html_tokens import End, Start, tokens_of
 from mailgateway.mail.page import Line
 
 HTML_LIMIT = 512 * 1024
@@ -63,14 +59,7 @@ _ASIDE_CLASS = re.compile(
 _TAIL_ID = re.compile(
     r"(?:x_)*(?:divrplyfwdmsg|appendonsend|isreplycontent|mail-editor-reference-message-container)"
 )
-_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:-]*+)([^<>\"']*+(?:(?:\"[^\"<>]*+\"|'[^'<>]*+')[^<>\"']*+)*+)>")
-_SLOPPY_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:-]*+)([^<>]*+)>")
-_DECLARATION = re.compile(r"<[!?][^<>]*+>")
-_ATTRIBUTE = re.compile(
-    r"(?<![\w:.-])([A-Za-z_][\w:.-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>]++))"
-)
 _LINK = re.compile(r"https?://[^\s<>]{1,500}", re.IGNORECASE)
-_RAW = frozenset({"script", "style", "title", "textarea"})
 _BORDER = re.compile(r"border-top:solid#(?:e1e1e1|b5c4df)")
 
 
@@ -89,7 +78,7 @@ class Rendered:
 def lines_of_html(page: str) -> Rendered:
     """Render one HTML part, at most `HTML_LIMIT` of it."""
     reader = _Reader()
-    reader.feed(page[:HTML_LIMIT])
+    reader.read(page[:HTML_LIMIT])
     return Rendered(_tidy(reader.pieces))
 
 
@@ -99,15 +88,6 @@ class Place:
 
     apart: bool
     boxed: bool
-
-
-_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-_GIANT = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9A-Fa-f]{8,});?")
-
-
-def _unescaped(text: str) -> str:
-    """Character references resolved; the standard library raises on a number of thousands of digits."""
-    return html.unescape(_GIANT.sub("\ufffd", text))
 
 
 def _tidy(pieces: Iterable[tuple[str, Place]]) -> tuple[Line, ...]:
@@ -171,53 +151,18 @@ class _Reader:
         self.pieces: list[tuple[str, Place]] = []
         self._state = _State()
 
-    def feed(self, page: str) -> None:
+    def read(self, page: str) -> None:
         """Read a whole page."""
-        at = 0
-        missing: set[str] = set()
-        lowered = page.translate(_LOWER)  # str.lower makes two characters of some, and places would differ
-        while at < len(page):
-            less = page.find("<", at)
-            if less < 0:
-                break
-            if less > at:
-                self._data(_unescaped(page[at:less]))
-            at = self._markup(page, lowered, less, missing)
-        if at < len(page):
-            self._data(_unescaped(page[at:]))
-
-    def _markup(self, page: str, lowered: str, at: int, missing: set[str]) -> int:
-        """Take what begins with this ``<``; the index behind it.  ``missing`` are ends that are not there."""
-        if page.startswith("<!--", at) and "-->" not in missing:
-            end = page.find("-->", at + 4)
-            if end >= 0:
-                return end + 3
-            missing.add("-->")
-        found = _TAG.match(page, at) or _SLOPPY_TAG.match(page, at)
-        if found is None:
-            declaration = _DECLARATION.match(page, at)
-            if declaration is not None:
-                return declaration.end()
-            self._data("<")
-            return at + 1
-        tag = found[2].lower()
-        if found[1]:
-            self._end(tag)
-            return found.end()
-        attributes = {
-            each[1].lower(): _unescaped(each[2] or each[3] or each[4] or "")
-            for each in _ATTRIBUTE.finditer(found[3][:4000])
-        }
-        if "hidden" in found[3].lower() and "hidden" in _ATTRIBUTE.sub(" ", found[3][:4000]).lower().split():
-            attributes["hidden"] = ""
-        if tag in _RAW and tag not in missing:
-            end = lowered.find(f"</{tag}", found.end())
-            if end >= 0:
-                close = page.find(">", end)
-                return close + 1 if close >= 0 else len(page)
-            missing.add(tag)
-        self._start(tag, attributes)
-        return found.end()
+        for token in tokens_of(page):
+            match token:
+                case str():
+                    self._data(token)
+                case Start():
+                    self._start(token.tag, token.attributes)
+                case End():
+                    self._end(token.tag)
+                case _:
+                    assert_never(token)
 
     def _write(self, text: str) -> None:
         self.pieces.append((text, self._state.place))
@@ -297,7 +242,9 @@ class _Reader:
         """Where a link leads, unless its words say so themselves, or nobody sees it."""
         if self._state.hidden or self._state.place.apart:
             return
-        words = "".join(piece for piece, _ in self.pieces[closed.since : closed.since + 20]).strip().casefold()
+        words = (
+            "".join(piece for piece, _ in self.pieces[closed.since : closed.since + 20]).strip().casefold()
+        )
         bare = words.rpartition("://")[2].rstrip("/")
         if words and bare not in closed.link.casefold():
             self._write(f" <{closed.link}>")
