@@ -8,6 +8,7 @@ from typing import Any, cast
 from attrs import define, field
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.error import CannotListenError
 from twisted.names import dns, server
 from twisted.names.error import DomainError
 from twisted.trial.unittest import TestCase
@@ -44,6 +45,17 @@ def txt(name: str, *texts: bytes, ttl: int = 600) -> Any:
     return dns.RRHeader(name.encode(), dns.TXT, ttl=ttl, payload=dns.Record_TXT(*texts))
 
 
+def _on_one_port(factory: Any, protocol: Any) -> tuple[Any, Any]:
+    """Listening for both on a port that is free for both, as name servers do."""
+    net = cast("Any", reactor)
+    while True:
+        tcp = net.listenTCP(0, factory, interface="127.0.0.1")
+        try:
+            return tcp, net.listenUDP(tcp.getHost().port, protocol, "127.0.0.1")
+        except CannotListenError:
+            tcp.stopListening()
+
+
 class DnsTests(TestCase):
     """A server that answers."""
 
@@ -52,9 +64,8 @@ class DnsTests(TestCase):
         factory = server.DNSServerFactory(clients=[self.zone])
         factory.noisy = False
         protocol = dns.DNSDatagramProtocol(controller=factory)
-        self.udp = cast("Any", reactor).listenUDP(0, protocol, "127.0.0.1")
+        self.tcp, self.udp = _on_one_port(factory, protocol)
         port = self.udp.getHost().port
-        self.tcp = cast("Any", reactor).listenTCP(port, factory, interface="127.0.0.1")
         self.addCleanup(self.udp.stopListening)
         self.addCleanup(self.tcp.stopListening)
         self.lookup = DnsKeys(reactor, lambda: [("127.0.0.1", port)])

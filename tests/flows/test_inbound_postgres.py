@@ -13,6 +13,7 @@ from tests.flows import (
     test_commands,
     test_deliver,
     test_folders,
+    test_held,
     test_notify_person,
     test_outbound_postgres,
     test_receive,
@@ -40,6 +41,10 @@ class ClaimTests(test_outbound_postgres.OnPostgres, test_deliver.ClaimTests):
 
 class SweepTests(test_outbound_postgres.OnPostgres, test_sweep.SweepTests):
     """Upkeep."""
+
+
+class HeldTests(test_outbound_postgres.OnPostgres, test_held.KeyTests):
+    """Mail that waits for evidence."""
 
 
 class RaceTests(test_outbound_postgres.OnPostgres, InboundTestCase):
