@@ -120,7 +120,8 @@ def _bind_unix(path: Path, group: str) -> socket.socket:
         finally:
             os.umask(before)
         if group:
-            shutil.chown(path, group=group)
+            if path.group() != group:  # the system unit may not change it, and has no need to
+                shutil.chown(path, group=group)
             path.chmod(0o660)
         bound.listen(BACKLOG)
     except (OSError, LookupError) as error:

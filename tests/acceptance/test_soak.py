@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -88,7 +89,9 @@ class SoakTests(SynchronousTestCase):
         command = [sys.executable, str(TOP / "bench" / "soak.py"), "--minutes", str(SECONDS / 60)]
         command += ["--rate", "8", "--seed", "7", "--json", str(figures)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
-        found = json.loads(figures.read_text()) if figures.exists() else {"violations": ["it did not end"]}
+        found: dict[str, Any] = (
+            json.loads(figures.read_text()) if figures.exists() else {"violations": ["it did not end"]}
+        )
         self.assertEqual(found["violations"], [], done.stdout[-3_000:] + done.stderr[-3_000:])
         for what in ("acked", "mailbox renumbered", "imap connection cut", "posted stranger"):
             self.assertGreater(found["figures"].get(what, 0), 0, what)
