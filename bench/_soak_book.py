@@ -55,8 +55,10 @@ class Book:
             self._answerable[asked.message_id] = (asked, times)
 
     def first_bounce(self, asked: Asked) -> bool:
-        """Whether nobody has reported yet that this mail came back: only the first report is told."""
+        """Whether this mail has left, and nobody has reported yet that it came back: only that is told."""
         with self.lock:
+            if asked.message_id not in self._copies:
+                return False
             known = asked.message_id in self._bounced
             self._bounced[asked.message_id] = None
             if len(self._bounced) > 20_000:
