@@ -37,8 +37,8 @@ from mailgateway.demo.service import free_port
 COUNT = 1_000
 IDLE_SECONDS = 20.0
 LONGEST = 180.0
-SCANNING = 50
-"""So many with an interval of a second are scanned as often as thousands are: 2.5 times a second in all."""
+SCANNING = 20
+"""So many with an interval of a second are scanned as often as a thousand are: once a second in all."""
 
 
 # --- the server, in a process of its own --------------------------------------------------------------------
