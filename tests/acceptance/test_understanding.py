@@ -23,6 +23,8 @@ from tests.fakes.dovecot import eventually
 
 SAMPLE = 40
 NAME = "Coding agents"
+REFUSED = 6
+"""Mails of the sample that concern us, are no person's words, and are shown with the reason."""
 
 
 @frozen
@@ -119,10 +121,17 @@ class SampleTests(WorldTestCase):
         self.assertGreater(len(accepted), SAMPLE // 2)
 
         def all_there() -> bool:
-            return len(self.gateway.client.pending("session-1")) >= len(accepted)
+            return {str(each["messageId"]) for each in self.gateway.client.pending("session-1")} >= set(
+                accepted
+            )
+
+        def all_refused() -> list[dict[str, str]] | None:
+            found = self.fates()
+            told_of = [each for each in mails if any(each.mark in fate["subject"] for fate in found)]
+            return found if len(told_of) >= len(accepted) + REFUSED else None
 
         eventually("what explain accepts is delivered", all_there, 30)
-        fates = self.fates()
+        fates = eventually("what it refuses has its fate", all_refused, 30)
         delivered = {each["messageId"]: each for each in self.gateway.client.pending("session-1")}
         commands = {each.message_id for each in mails if told[str(each.path)]["kind"] == "command"}
         self.assertEqual(set(delivered) - commands, set(accepted))
@@ -130,10 +139,7 @@ class SampleTests(WorldTestCase):
             given = delivered[message_id]
             self.assertEqual(given["body"], line["text"], message_id)
             self.assertEqual(given.get("quoted", ""), line["quoted"], message_id)
-        refused = 0
         for each in mails:
             verdicts = {fate["verdict"] for fate in fates if each.mark in fate["subject"]}
             if each.message_id not in {*accepted, *commands} and verdicts:
                 self.assertEqual(verdicts, {told[str(each.path)]["sender"]["reason"]}, each.case.id)
-                refused += 1
-        self.assertGreater(refused, 5)
