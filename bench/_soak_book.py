@@ -54,11 +54,14 @@ class Book:
         with self.lock:
             self._answerable[asked.message_id] = (asked, times)
 
-    def first_bounce(self, asked: Asked) -> bool:
-        """Whether this mail has left, and nobody has reported yet that it came back: only that is told."""
+    def has_left(self, asked: Asked) -> bool:
+        """Whether the recipient's server has accepted this mail."""
         with self.lock:
-            if asked.message_id not in self._copies:
-                return False
+            return asked.message_id in self._copies
+
+    def first_bounce(self, asked: Asked) -> bool:
+        """Whether nobody has reported yet that this mail came back: only the first report is told."""
+        with self.lock:
             known = asked.message_id in self._bounced
             self._bounced[asked.message_id] = None
             if len(self._bounced) > 20_000:

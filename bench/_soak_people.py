@@ -262,8 +262,11 @@ class Writer(Worker):
         if not answerable and kind != "stranger":
             return
         asked = self.chance.choice(answerable) if answerable else Asked("", "<none@example.org>", "none")
-        if kind == "bounce" and not self.book.first_bounce(asked):
-            kind = "second bounce"
+        if kind == "bounce":
+            if not self.book.has_left(asked):
+                return
+            if not self.book.first_bounce(asked):
+                kind = "second bounce"
         self.number += 1
         letter = write(kind, self.number, asked, self.chance)
         self.book.posted(letter)

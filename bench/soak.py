@@ -346,7 +346,11 @@ def main() -> int:
     if given.plot is not None:
         given.plot.parent.mkdir(parents=True, exist_ok=True)
         posted = soak.book.posted_mails()
-        title = f"{given.minutes:g} minutes, {given.rate:g} mails a second: {posted:,} mails"
+        figures = soak.book.figures
+        title = (
+            f"{given.minutes:g} minutes: {posted:,} mails came, {figures['acked']:,} deliveries were acked, "
+            f"{figures['mails that left']:,} mails left"
+        )
         given.plot.write_text(svg(soak.curves, PANELS, title))
     good = not soak.book.violations and all(each.flat for each in found)
     say("  all is well" if good else "  FAILED")
