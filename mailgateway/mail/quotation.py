@@ -83,12 +83,16 @@ def _ends_sent_line(page: Page, flat: str) -> bool:
 
 
 def _cut_sent_tail(page: Page) -> None:
-    """Our text below the reply without any mark, from where two lines in a row are ours."""
+    """Our text below the reply without any mark, from where two lines in a row are ours.
+
+    Two options that somebody copied are an answer: there must be more of our lines.
+    """
     if len(page.sent.lines) < 2:
         return
-    for at in range(len(page)):
-        if not page.is_free(at) or page.is_blank(at) or not page.is_sent(at):
-            continue
+    free = [at for at in range(len(page)) if page.is_free(at) and not page.is_blank(at) and page.is_sent(at)]
+    if len(free) < min(3, len(page.sent.lines)):
+        return
+    for at in free:
         below = page.next_filled(at + 1)
         if below < len(page) and page.is_sent(below) and len(page.flat[at]) > 12:
             page.take(at, len(page), quote=True)

@@ -37,7 +37,8 @@ def cut_signature(page: Page) -> None:
         end = ends[at]
         filled = (page.lines[each] for each in range(at + 1, end) if page.lines[each].strip())
         below = list(islice(filled, 9))
-        if len(below) <= 8 and all(len(each) <= 100 for each in below):
+        code = any(each.startswith("--") and each not in _DELIMITERS for each in below)
+        if len(below) <= 8 and not code and all(len(each) <= 100 for each in below):
             page.take(at, end)
 
 

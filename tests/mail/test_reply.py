@@ -74,6 +74,8 @@ TYPED = (
     "Use this:\n\n```\n# On Monday, Coding agents wrote:\n> no quote\n-- \nSent from x\n```\n\nRun it.",
     "The alert was sent from my iPhone app, so keep the text\nSent from my iPhone out of the template.",
     "git checkout -- docs\nand finish with -- done",
+    "Run this:\n\n--\n-- a comment of SQL\nSELECT 1;",
+    "1. SQLite\n2. PostgreSQL",
     "1",
     "/stop",
     "👩\u200d💻 ✅",
