@@ -65,24 +65,28 @@ def serve(certificate: str) -> None:
     class Imap(LineOnlyReceiver):
         tag = b""
 
+        def say(self, line: bytes) -> None:
+            transport: Any = self.transport
+            transport.write(line + b"\r\n")
+
         def connectionMade(self) -> None:
-            self.sendLine(b"* OK [CAPABILITY IMAP4rev1 IDLE ID SASL-IR LITERAL+ ESEARCH AUTH=PLAIN] ready")
+            self.say(b"* OK [CAPABILITY IMAP4rev1 IDLE ID SASL-IR LITERAL+ ESEARCH AUTH=PLAIN] ready")
 
         def lineReceived(self, line: bytes) -> None:
             if line == b"DONE":
                 idling.discard(self)
-                self.sendLine(self.tag + b" OK idled")
+                self.say(self.tag + b" OK idled")
                 return
             tag, _, command = line.partition(b" ")
             verb = command.split(b" ", 1)[0].upper()
             if verb == b"IDLE":
                 self.tag = tag
                 idling.add(self)
-                self.sendLine(b"+ idling")
+                self.say(b"+ idling")
                 return
             if verb in said:
-                self.sendLine(said[verb])
-            self.sendLine(tag + b" OK done")
+                self.say(said[verb])
+            self.say(tag + b" OK done")
 
         def connectionLost(self, reason: object = None) -> None:  # noqa: ARG002 (Twisted's signature)
             idling.discard(self)
@@ -145,7 +149,7 @@ class Server:
 class Many(Service):
     """The service with many accounts."""
 
-    count: int = 1
+    accounts: int = 1
     trust: Path = Path()
     scan_interval: int = 60
 
@@ -155,7 +159,7 @@ class Many(Service):
         del settings["accounts.main"], settings["accounts.main.imap"], settings["accounts.main.smtp"]
         server = {"host": "localhost", "port": self.imap_port, "tls": "implicit", "ca_file": str(self.trust)}
         smtp = {"host": "localhost", "port": free_port(), "tls": "none"}
-        for number in range(self.count):
+        for number in range(self.accounts):
             name = f"accounts.a{number}"
             settings[name] = {"address": f"{number}-{AGENT}", "watch": ["INBOX"]}
             settings[f"{name}.imap"] = {**server, "password_env": SECRET}
@@ -176,7 +180,9 @@ def measure(count: int, scan_interval: int = 60) -> dict[str, float]:
         pem = issued.private_key_pem.bytes() + issued.cert_chain_pems[0].bytes()
         (path / "server.pem").write_bytes(pem)
         server = Server.start(path / "server.pem")
-        service = Many(path, server.port, count=count, trust=path / "trust.pem", scan_interval=scan_interval)
+        service = Many(
+            path, server.port, accounts=count, trust=path / "trust.pem", scan_interval=scan_interval
+        )
         try:
             began = service.launch()
             healthy = service.wait_healthy(60) - began
