@@ -99,7 +99,7 @@ class KeyLookup(Protocol):
     """Who asks DNS for the keys that domains sign their mail with."""
 
     async def find(self, names: Sequence[str]) -> Mapping[str, KeyAnswer]:
-        """The answer for each name, within seconds; that DNS does not tell is an answer too.  Never raises."""
+        """The answer for each name, within seconds; that DNS does not tell is one, too.  Never raises."""
 
 
 @frozen
