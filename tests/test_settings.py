@@ -15,6 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mailgateway.errors import ConfigError, Problem
 from mailgateway.secrets import Credential, PasswordCommand, PasswordEnv, PasswordFile, TokenCommand
 from mailgateway.settings import Key, OAuth, Role, Settings, SingleMailboxProof, Tls, config_path, load, parse
+from mailgateway.settings.file import LARGEST_FILE
 from mailgateway.settings.rules import SECTIONS
 from mailgateway.settings.values import AccountTable, ServerTable
 
@@ -448,7 +449,7 @@ class FileTests(SynchronousTestCase):
         self.assertIn("line 1", self.problem().message)
         self.file.write_bytes(b"\xff\xfe")
         self.assertIn("UTF-8", self.problem().message)
-        self.file.write_bytes(b"#" * 1_000_001)
+        self.file.write_bytes(b"#" * (LARGEST_FILE + 1))
         self.assertIn("larger", self.problem().message)
         self.file.write_text(f"x = {'9' * 5000}")
         self.assertIn("TOML", self.problem().message)

@@ -32,8 +32,8 @@ class Client:
     ``key_path`` is the file of the key; it is read when the first call needs it.  ``prove=False`` is for
     a key that the service does not prove itself with (one of ``[keys]``): then only a unix socket or TLS
     says who answers, and plain HTTP is refused.  ``proof_path`` is the key that the service proves itself
-    with, where that is another than ours (``secret.key``, for a person).  ``timeout`` is in seconds and counts
-    for each call, on top of what a long poll waits.
+    with, where that is another than ours (``secret.key``, for a person).  ``timeout`` is in seconds and
+    counts for each call, on top of what a long poll waits.
 
     Every method may raise ``ServiceUnreachable``, ``WrongService``, ``ApiRefused``, and ``ConfigError`` when
     the key cannot be read.
