@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from attrs import define, field
 
+from mailgateway.flows.patience import Patience
 from mailgateway.flows.ports import Mailbox
 from mailgateway.store import gaps
 from mailgateway.store.database import Database, Tx
@@ -27,6 +28,8 @@ class Gaps:
     """What one folder's scans were not told of."""
 
     database: Database
+    patience: Patience = field(factory=Patience, init=False)
+    """With mails that the server hangs up on, once they are there."""
     _looks: dict[int, int] = field(factory=dict, init=False)
 
     @property

@@ -40,6 +40,9 @@ PAUSE = timedelta(minutes=10)
 MOST = 1_000
 """Mails of one folder that are held at once; one more is refused, since only a flood brings so many."""
 
+AT_ONCE = 20
+"""Mails that are tried in one scan: each may ask others, who take seconds, while news wait."""
+
 
 @frozen
 class Due:
@@ -50,14 +53,14 @@ class Due:
 
 
 async def due(database: Database, account: AccountName, folder: str, uid_validity: int) -> Due:
-    """What is to be tried of a folder, which the server numbers so."""
+    """What is to be tried of a folder, which the server numbers so; what has waited longest first."""
 
     def work(tx: Tx) -> Due:
         numbering = space(cursors.find(tx, account, folder), uid_validity)
         held = [each for each in rows.of_folder(tx, account, folder) if each.place.uid_validity == numbering]
         later = [(each.next_at - tx.now).total_seconds() for each in held if each.next_at > tx.now]
-        ripe = {each.place.uid: each.received_at for each in held if each.next_at <= tx.now}
-        return Due(ripe, min(later, default=None))
+        ripe = [each for each in held if each.next_at <= tx.now][:AT_ONCE]
+        return Due({each.place.uid: each.received_at for each in ripe}, min(later, default=None))
 
     return await database.read(work)
 

@@ -305,7 +305,7 @@ class _Filing:
         reply: OutboxId | None = None,
     ) -> None:
         self.refused[turned.verdict] += 1
-        if not turned.concerns:
+        if not (turned.concerns or mail.held):  # of a held mail it was told that it waits
             return
         fate = self._fate(mail, turned.from_address, turned.subject, turned.verdict)
         fate = evolve(

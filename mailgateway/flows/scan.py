@@ -18,7 +18,7 @@ from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 
 from mailgateway.domain.judge import Judged, Refused
-from mailgateway.errors import PeerError
+from mailgateway.errors import PeerError, StoreError
 from mailgateway.flows import held
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.evidence import SMALL, InThread, Witnesses, examine
@@ -157,10 +157,19 @@ class Scanner:
                 told.append(header)
                 return self._concerns_us(header)
 
-            await mailbox.fetch(uid, uid, SMALL, candidates.append, wanted)
-            if not told and not self._gaps.is_last_look(uid):
-                continue
+            place = (mailbox.uid_validity, uid)
+            if not self._gaps.patience.is_over(place):
+                small = 0 if self._patience.is_apart(place) else SMALL
+                try:
+                    await mailbox.fetch(uid, uid, small, candidates.append, wanted)
+                except PeerError as error:
+                    self._patience.failed_together(place)
+                    self._gaps.patience.text_failed(place, error)
+                    raise
+                if not told and not self._gaps.is_last_look(uid):
+                    continue
             settled.append(uid)
+            self._gaps.patience.forget(place)
             if told and not candidates:
                 tally.refuse(Verdict.NOT_ALLOWED, 1)
             elif not told:
@@ -344,8 +353,8 @@ class Scanner:
         """Judge a mail."""
         try:
             return await examine(raw, self.rules.filing.own, received_at, self.witnesses, self.in_thread)
-        except CancelledError:
-            raise
+        except (CancelledError, StoreError):
+            raise  # a witness may have to log in, which is written down
         except Exception as error:  # noqa: BLE001 (any defect; judging is pure, so trying again is no help)
             return defective(error, "judging a mail")
 

@@ -9,7 +9,7 @@ from mailgateway.domain.identity import Identity
 from mailgateway.domain.question import QuestionEvent
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.notify_person import ONCE_IN
-from mailgateway.store import envelopes, fates, questions, sessions, sources, told, upkeep, uploads
+from mailgateway.store import envelopes, fates, held, questions, sessions, sources, told, upkeep, uploads
 from mailgateway.store.database import Database, Tx
 
 LIMIT = 1_000
@@ -95,6 +95,7 @@ def _prune(tx: Tx, bodies_days: int, route_ttl: timedelta, discard: Callable[[st
     pruned += upkeep.prune_sent_bytes(tx, bodies)
     pruned += upkeep.prune_threads(tx, memory)
     pruned += sources.prune(tx, memory)
+    pruned += held.prune(tx, memory)
     pruned += upkeep.prune_envelopes(tx, memory)
     pruned += upkeep.prune_questions(tx, memory)
     pruned += upkeep.prune_outbox(tx, memory)

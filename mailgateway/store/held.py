@@ -108,6 +108,11 @@ def drop_other(tx: Tx, account: AccountName, folder: str, uid_validity: int) -> 
     )
 
 
+def prune(tx: Tx, before: datetime) -> int:
+    """Forget what was to be judged before a time and never was: its account is not watched any more."""
+    return tx.execute(delete(table).where(table.c.until < before)).rowcount
+
+
 def count(tx: Tx) -> int:
     """How many wait."""
     found: int = tx.execute(select(func.count()).select_from(table)).scalar_one()

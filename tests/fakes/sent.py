@@ -2,7 +2,7 @@
 
 from attrs import define, field
 
-from mailgateway.errors import PeerError
+from mailgateway.errors import MailgatewayError
 from mailgateway.flows.ports import SentCopy, SentFolder
 from mailgateway.ids import MessageId
 
@@ -12,7 +12,7 @@ class FakeSentFolder:
     """What was sent, by Message-ID; with an ``outage`` nobody can look."""
 
     mails: dict[MessageId, bytes] = field(factory=dict)
-    outage: PeerError | None = None
+    outage: MailgatewayError | None = None
     asked: list[MessageId] = field(factory=list)
     kept: list[MessageId] = field(factory=list)
 

@@ -1,9 +1,11 @@
 """Mails that become visible below the cursor: taken in, once, and no old one with them."""
 
+from attrs import evolve
 from twisted.internet.defer import Deferred
 
-from mailgateway.errors import Unreachable
+from mailgateway.errors import PeerError, ProtocolViolation, Unreachable
 from mailgateway.flows.gaps import LOOKS, OVERLAP
+from mailgateway.flows.scan import Scanned
 from mailgateway.store import tables
 from mailgateway.store.database import Tx
 from tests.fakes.mailbox import FakeMailbox
@@ -207,6 +209,32 @@ class UnnamedTests(GapTestCase):
         self.mailbox.unnamed.clear()
         self.scan()
         self.assertEqual(self.words(), ["moody", "other"])
+
+    def test_a_server_that_hangs_up_on_it(self) -> None:
+        """However often: it is given up, visibly, and the folder is watched again."""
+        for poison, most in ((ProtocolViolation("nonsense"), 3), (Unreachable("gone"), 11)):
+            self.setUp()
+            uid = self.come("poisoned", hidden=True)
+            self.come("other")
+            self.scan()
+            self.mailbox.poison = poison
+            self.mailbox.poisoned_headers.add(uid)
+            self.appear(uid, told=False)
+            lost = 0
+            while (scanned := self.outcome()) is None:
+                self.mailbox = evolve(self.mailbox)  # another connection
+                lost += 1
+                self.assertLessEqual(lost, most)
+            self.assertEqual(dict(scanned.refused), {"malformed": 1})
+            self.assertEqual((self.words(), self.rows()), (["other"], []))
+
+    def outcome(self) -> Scanned | None:
+        """What one scan comes to; ``None`` when the connection is lost."""
+        outcome: list[Scanned | None] = []
+        scanning: Deferred[Scanned | None] = Deferred.fromCoroutine(self.scanner.scan(self.mailbox, None))
+        scanning.addErrback(lambda failure: failure.trap(PeerError) and None)
+        scanning.addCallback(outcome.append)
+        return outcome[0]
 
     def test_it_is_never_named(self) -> None:
         """After ten looks it is given up visibly, and others were not held up."""

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from attrs import define, field
 from twisted.internet.defer import Deferred, succeed
 
-from mailgateway.errors import CommandRefused, StaleWrite
-from mailgateway.flows import fates, held
+from mailgateway.errors import CommandRefused, StaleWrite, StoreUnavailable
+from mailgateway.flows import fates, held, sweep
 from mailgateway.flows.evidence import Witnesses
 from mailgateway.flows.ports import KeyLookup
 from mailgateway.flows.scan import Scanned, Scanner, ScanRules
@@ -238,6 +238,52 @@ class KeyTests(HeldTestCase):
         self.assertEqual(dict(self.scan().refused), {"unauthenticated": 2})
         self.assertEqual(self.rows(), 2)
 
+    def test_news_do_not_wait_for_a_flood(self) -> None:
+        """A look at one may take seconds, so only a few are tried in one scan; the others at the next."""
+        self.patch(held, "AT_ONCE", 2)
+        self.keys.answer = KeyTrouble("DNS does not answer in time")
+        for number in range(5):
+            self.deliver(SIGNER.sign(self.letter(f"mail {number}")))
+        self.scan()
+        del self.keys.asked[:]
+        self.keys.answer = KeyTexts((SIGNER.record(),))
+        scans = [self.later(minutes=2), self.scan(), self.scan()]
+        self.assertEqual([each.routed for each in scans], [2, 2, 1])
+        self.assertEqual([each.again_in for each in scans], [0.0, 0.0, None])
+
+    def test_a_mail_whose_text_is_not_given_any_more(self) -> None:
+        """It is refused in the end, and that is told, though nothing of it can be read."""
+        self.keys.answer = KeyTrouble("no")
+        uid = self.deliver(SIGNER.sign(self.letter("late")))
+        self.scan()
+        self.mailbox.withheld.add(uid)
+        self.later(minutes=2)
+        for _ in range(3):
+            self.scan()
+        self.assertEqual(self.rows(), 0)
+        ((verdict, _),) = self.told()
+        self.assertEqual(verdict, "malformed")
+
+    def test_an_account_that_is_watched_no_more(self) -> None:
+        """Its rows go with all that is only remembered."""
+        self.keys.answer = KeyTrouble("no")
+        self.deliver(SIGNER.sign(self.letter("late")))
+        self.scan()
+        for days, left in ((29, 1), (200, 0)):
+            self.gateway.database.offset += timedelta(days=days)
+            self.now(
+                sweep.sweep(
+                    self.gateway.database,
+                    self.gateway.bell,
+                    IDENTITY,
+                    bodies_days=30,
+                    route_ttl=timedelta(hours=168),
+                    alive=lambda _pid, _started: True,
+                    discard=lambda _path: None,
+                )
+            )
+            self.assertEqual(self.rows(), left)
+
     def test_a_lost_lease(self) -> None:
         """Who does not hold the folder any more writes nothing, also not that a mail vanished."""
         self.keys.answer = KeyTrouble("no")
@@ -317,6 +363,16 @@ class SentTests(HeldTestCase):
         self.assertIn("cannot be looked into", reason)
         self.sent_folder.outage = None
         self.assertEqual(self.later(seconds=6).routed, 1)
+
+    def test_our_database_fails_meanwhile(self) -> None:
+        """Looking there may take a login, which is written down: that this fails is no word on the mail."""
+        raw, known_as = self.wrote("do it")
+        self.sent_folder.mails[known_as] = raw
+        self.sent_folder.outage = StoreUnavailable("disk full")
+        self.deliver(raw)
+        self.failureResultOf(Deferred.fromCoroutine(self.scanner.scan(self.mailbox, None)), StoreUnavailable)
+        self.sent_folder.outage = None
+        self.assertEqual(self.scan().routed, 1)
 
     def test_our_own_mail_is_not_looked_for(self) -> None:
         """The questions that the gateway mails to that mailbox."""
