@@ -57,12 +57,7 @@ class Provider:
     """Whether the submission server puts a copy into the Sent folder by itself."""
     append_sent: bool = True
     """Whether a copy may be put there at all."""
-    own_address: bool = False
-    """Whether the sender's address has to be that of the login."""
-    other_id: bool = False
-    """Whether a mail may get another Message-ID on its way."""
     results: Results = field(default=Results.ABOVE, converter=Results)
-    authserv_ids: tuple[str, ...] = ()
     refused_seconds: float = 0.0
     """How long a refused login rests before its one further try, where ten minutes are not enough."""
     refusals: str = ""

@@ -56,7 +56,7 @@ class HostTests(SynchronousTestCase):
         ):
             self.assertEqual(of_imap(host).name, name, host)
         self.assertIs(of_smtp("smtp.example.org"), UNKNOWN)
-        self.assertEqual(of_smtp("email-smtp.eu-west-1.amazonaws.com").name, "Amazon SES")
+        self.assertEqual(of_smtp("plus.smtp.mail.yahoo.com").name, "Yahoo")
 
     def test_what_is_assumed_of_a_stranger(self) -> None:
         """Nine minutes of IDLE, NOOP, a copy where none is found."""
