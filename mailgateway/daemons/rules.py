@@ -39,10 +39,10 @@ def rules_of(settings: Settings, token_key: str, identity: Identity) -> ScanRule
         identity,
         own_of(settings),
         token_key,
-        settings.security.header_threading,
-        Writer(identity, sending_as(settings), os.urandom),
-        frozenset(map(normalise_address, settings.people.may_command)),
-        frozenset(map(normalise_address, settings.people.may_approve)),
+        header_threading=settings.security.header_threading,
+        writer=Writer(identity, sending_as(settings), os.urandom),
+        may_command=frozenset(map(normalise_address, settings.people.may_command)),
+        may_approve=frozenset(map(normalise_address, settings.people.may_approve)),
     )
     return ScanRules(filing, timedelta(hours=settings.security.route_ttl_hours))
 
@@ -50,9 +50,7 @@ def rules_of(settings: Settings, token_key: str, identity: Identity) -> ScanRule
 def rules_for(rules: ScanRules, account: Account) -> ScanRules:
     """The same for one account: where its provider is known to write its results is believed first."""
     results = of_imap(account.imap.host).results
-    if (
-        results is Results.ABOVE
-    ):  # the usual place, and what is assumed of a stranger: the settings know better
-        return rules
+    if results is Results.ABOVE:
+        return rules  # the usual place, and what is assumed of a stranger: the settings know better
     own = evolve(rules.filing.own, results=results)
     return evolve(rules, filing=evolve(rules.filing, own=own))

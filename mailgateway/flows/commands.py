@@ -14,7 +14,14 @@ from mailgateway.domain.mode import Mode
 from mailgateway.flows.bell import Event
 from mailgateway.flows.counts import count
 from mailgateway.flows.mode import rings, switch
-from mailgateway.flows.notify_person import QUESTIONS_LISTED, PersonsMail, Writer, answer, list_of
+from mailgateway.flows.notify_person import (
+    QUESTIONS_LISTED,
+    PersonsMail,
+    Writer,
+    answer,
+    list_of,
+    on_one_line,
+)
 from mailgateway.ids import MachineId, OutboxId
 from mailgateway.store import envelopes, machines, modes, questions, sessions
 from mailgateway.store.database import Tx
@@ -91,7 +98,7 @@ def _status(tx: Tx, machine: MachineId) -> str:
         f"- Messages that wait for their sessions: {found.pending}",
         f"- Mails that wait to be sent: {found.outbox_waiting}",
     ]
-    titles = [_line(each) for each in sessions.titles(tx, machine, SESSIONS_LISTED)]
+    titles = [on_one_line(each) for each in sessions.titles(tx, machine, SESSIONS_LISTED)]
     if titles:
         lines += ["", "Live sessions:", "", *(f"- {title}" for title in titles)]
     return "\n".join(lines)
@@ -110,8 +117,3 @@ def _pending(tx: Tx, writer: Writer, machine: MachineId) -> str:
     if waiting:
         lines += ["", f"Messages that sessions have yet to take: {waiting}."]
     return "\n".join(lines)
-
-
-def _line(text: str, limit: int = 120) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"

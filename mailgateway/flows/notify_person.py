@@ -226,14 +226,14 @@ def _open_questions(tx: Tx, writer: Writer, mail: PersonsMail) -> str:
 
 def list_of(writer: Writer, found: tuple[Question, ...]) -> str:
     """Questions as a Markdown list, each with its tag."""
-    return "\n".join(f"- {_tag(writer, each)} {_plain(each.subject)}" for each in found)
+    return "\n".join(f"- {_tag(writer, each)} {on_one_line(each.subject)}" for each in found)
 
 
 def _tag(writer: Writer, question: Question) -> str:
     return format_tag(writer.sender.tag, question.route_id) if question.route_id else ""
 
 
-def _plain(text: str, limit: int = 120) -> str:
+def on_one_line(text: str, limit: int = 120) -> str:
     """Words of a session on one line, cut."""
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"

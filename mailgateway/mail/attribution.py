@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from itertools import product
 
-from mailgateway.mail.page import DATED, QUOTED, Page
+from mailgateway.mail.page import DATED, QUOTED, RULE, Page
 from mailgateway.mail.phrases import FROM_LABELS, ORIGINAL_MESSAGE, WROTE
 
 LONGEST = 400
@@ -17,7 +17,6 @@ LONGEST = 400
 
 _LABEL = re.compile(r"[\s>*_|]{0,6}[^\s:\uff1a\d][^:\uff1a<>@\d]{0,30}?[ *_\xa0]{0,3}[:\uff1a]")
 _DAY = re.compile(r"\b(?:19|20)\d\d\b|\d\u5e74|\d+[/.-]\d+[/.-]\d+")
-_RULE = re.compile(r"[\s>]{0,6}[_\u2500=*-]{5,}\s*$")
 _ADDRESS = re.compile(r"[<(\[][^<>\s]{1,64}@[^<>\s]{1,255}[>)\]]")
 
 
@@ -156,7 +155,7 @@ def cut_header_block(page: Page) -> None:
 
 def _announces(page: Page, at: int) -> bool:
     line = page.lines[at]
-    return _RULE.match(line) is not None or ORIGINAL_MESSAGE.search(line[:200]) is not None
+    return RULE.match(line) is not None or ORIGINAL_MESSAGE.search(line[:200]) is not None
 
 
 def _is_label(page: Page, at: int) -> bool:

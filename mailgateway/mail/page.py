@@ -25,6 +25,8 @@ CONTEXT_LINES = 8
 SPACE = re.compile(r"[\s\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]+")
 MARKS = re.compile(r"[\s>|\uff1e]+")
 QUOTED = re.compile(r"\s{0,3}(?:>|\uff1e)")
+RULE = re.compile(r"[\s>]{0,6}[_\u2500=*-]{5,}\s*$")
+"""A line that is drawn across the page."""
 DATED = re.compile(r"\d[:.h\uff1a]\d\d|\b(?:19|20)\d\d\b|\d\u5e74|\d+[/.-]\d+[/.-]\d+")
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
 _ENDS = re.compile(r"(?:[:\uff1a]|-{2,})[\s*_>]*$")

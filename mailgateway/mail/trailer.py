@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
-from mailgateway.mail.page import Page
+from mailgateway.mail.page import RULE, Page
 from mailgateway.mail.phrases import (
     DEVICES,
     FOOTERS,
@@ -19,7 +19,6 @@ from mailgateway.mail.phrases import (
     SENT_WITH,
 )
 
-_LONG_RULE = re.compile(r"[\s>]{0,6}[_\u2500=*-]{5,}\s*$")
 _SHORT_RULE = re.compile(r"-{2,4}\s*$")
 _DELIMITERS = frozenset({"-- ", "--", "--\xa0"})
 _TAGS = re.compile(r"(?:\s*<[^<>\s][^<>]{0,500}>)+\s*$")
@@ -113,7 +112,7 @@ def _list_footer(page: Page, kept: Sequence[int]) -> int | None:
         if page.fenced[at]:
             return None
         short = _SHORT_RULE.match(page.lines[at]) is not None
-        if short or _LONG_RULE.match(page.lines[at]):
+        if short or RULE.match(page.lines[at]):
             block = " ".join(page.lines[each] for each in kept if each >= at)[:3000]
             return at if LIST_FOOTERS.search(block) and (not short or len(block) < 600) else None
     return None
