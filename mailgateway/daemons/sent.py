@@ -50,7 +50,7 @@ MOST_FOUND = 20
 """So many mails that a search found are read: servers search for parts of words."""
 
 LONGEST_ID = 500
-"""Characters of a Message-ID; the line of a search has its bound."""
+"""Octets of a Message-ID; the line of a search has its bound."""
 
 LEAVE_SECONDS = 6.0
 
@@ -137,7 +137,9 @@ class ImapSentFolder:
         try:
             return await working
         except DeadlineReached:
-            raise Unreachable(f"the Sent folder could not be looked into within {seconds:g} s") from None
+            error = Unreachable(f"the Sent folder could not be looked into within {seconds:g} s")
+            self._failed(error)  # those that follow must not each wait as long
+            raise error from None
 
     async def _in_turn(self, work: Callable[[ImapConnection], Awaitable[T]]) -> T:
         locked: Deferred[DeferredLock] = self._queue.acquire()
@@ -145,12 +147,14 @@ class ImapSentFolder:
         try:
             connection = await self._open()
             try:
-                return await work(connection)
+                result = await work(connection)
             except PeerError as error:
                 if not connection.alive or isinstance(error, (Throttled, LoginUnavailable)):
                     self._take_leave()
                     self._failed(error)
                 raise
+            self._failure, self._failures = None, 0
+            return result
         finally:
             self._rest_a_while()
             self._queue.release()
@@ -169,7 +173,6 @@ class ImapSentFolder:
         except PeerError as error:
             self._failed(error)
             raise
-        self._failure, self._failures = None, 0
         return self._connection
 
     def _permit(self) -> None:
@@ -234,7 +237,7 @@ class ImapSentFolder:
 
 async def _search(connection: ImapConnection, message_id: MessageId, limit: int) -> SentCopy | None:
     """The mail with this Message-ID in the selected folder: a search finds parts of it as well."""
-    if len(message_id) > LONGEST_ID:
+    if len(message_id.encode()) > LONGEST_ID:
         raise CommandRefused("the Message-ID is too long to be searched for", code="TOOLONG")
     found = await connection.search_header("Message-ID", message_id)
     newest = (uid for first, last in reversed(found.ranges) for uid in range(last, first - 1, -1))

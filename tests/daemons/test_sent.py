@@ -4,6 +4,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
+from mailgateway.daemons import sent
 from mailgateway.daemons.sent import KEEP_SECONDS, LOOK_SECONDS, REST_SECONDS, ImapSentFolder
 from mailgateway.errors import (
     CommandRefused,
@@ -150,7 +151,8 @@ class FindTests(SentTestCase):
 
     def test_an_id_that_is_too_long(self) -> None:
         """It is not taken for one that is not there."""
-        self.failed(self.look(MessageId("<" + "x" * 900 + "@example.org>")), CommandRefused)
+        for local in ("x" * 900, "\ufffd" * 400):  # the second is how bytes that are no ASCII are read
+            self.failed(self.look(MessageId(f"<{local}@example.org>")), CommandRefused)
 
 
 class ConnectionTests(SentTestCase):
@@ -229,6 +231,19 @@ class ConnectionTests(SentTestCase):
             self.later(LOOK_SECONDS)
             self.failed(looking, Unreachable)
             self.assertTrue(self.network.accepted[-1].gone, verb)
+
+    def test_a_server_that_is_too_slow(self) -> None:
+        """One look waits to its end; those that follow at once do not, each for as long again."""
+        self.patch(sent, "LOOK_SECONDS", 10.0)
+        self.habits.hangs_at = "EXAMINE"
+        looking = self.look()
+        self.later(10)
+        self.failed(looking, Unreachable)
+        self.habits.hangs_at = ""
+        self.failed(self.look(), Unreachable)
+        self.assertEqual(len(self.network.dialled), 1)
+        self.later(10)
+        self.assertIsNone(self.found())
 
     def test_a_sleep(self) -> None:
         """The connection is not believed in; the next look makes another one."""
