@@ -92,6 +92,8 @@ class DnsKeys:
             return name, TROUBLE_SECONDS, KeyTrouble("DNS does not tell the signature's key")
         texts = [record for record in records if record.type == _TXT]
         found = KeyTexts(tuple(b"".join(record.payload.data) for record in texts))
+        if not texts:  # maybe it is about to be published
+            return name, TROUBLE_SECONDS, found
         return name, min([LONGEST, *(float(record.ttl) for record in texts)]), found
 
     def _keep(self, name: str, until: float, answer: KeyAnswer) -> None:

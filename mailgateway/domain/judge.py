@@ -140,6 +140,8 @@ def _judge_sender(inbound: Inbound, own: Own, evidence: Evidence) -> Judged:
         case Undecided(awaits=awaits, reason=reason):
             return Waits(inbound=inbound, awaits=awaits, reason=reason)
         case Authentic() | NeedsProof() as authenticity:
+            if isinstance(authenticity, Authentic) and authenticity.sent is not None:
+                inbound = authenticity.sent
             inbound = as_signed(inbound, coverage_for(inbound, own))
             match classify_parts(inbound):
                 case Automatic(reason=reason):

@@ -38,6 +38,7 @@ from mailgateway.flows.notify_person import PersonsMail, Trouble, Writer
 from mailgateway.ids import EnvelopeId, MachineId, MessageId, QuestionId, SessionId
 from mailgateway.mail.attachments import Reason
 from mailgateway.mail.authenticity import NeedsProof
+from mailgateway.mail.dkim_canonical import body_digest
 from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.own import Own, normalise_address
 from mailgateway.mail.reply import typed_words
@@ -45,6 +46,7 @@ from mailgateway.mail.sender import OneMailbox
 from mailgateway.mail.signature import coverage_for
 from mailgateway.mail.tag import strip_tags
 from mailgateway.mail.verdict import Verdict
+from mailgateway.providers import Results
 from mailgateway.settings import SingleMailboxProof
 from mailgateway.store import machines, questions, routes, sessions, threads
 from mailgateway.store.database import Tx
@@ -259,15 +261,26 @@ def _sent_text(tx: Tx, claims: Claims, known: dict[MessageId, Thread], route: Ro
 def _said(
     envelope: Envelope, inbound: Inbound, own: Own, parts: Sequence[tuple[AttachmentInfo, bytes]]
 ) -> str:
-    """A digest that a replay cannot change: the sender, the Date, words and files, and a signed Message-ID.
+    """A digest that a replay cannot change: the sender, the Date, what was said, and a signed Message-ID.
 
-    Somebody who sends a person's mail again can add or change whatever the signature leaves out, which makes
-    other bytes of the same words.  From and Date are signed by every provider, Message-ID by most.
+    Somebody who sends a person's mail again can add or change whatever the signature leaves out, blanks
+    included, which makes other bytes of the same mail, and other words of it where an unsigned field says how
+    they are to be read.  So what was said is the body as DKIM signs it; where no signature of the sender's
+    domain is on the mail, or a server writes other bytes than it checked, words and files.  From and Date are
+    signed by every provider, Message-ID by most.
     """
-    identity = [envelope.from_address, inbound.date.strip(), " ".join(envelope.body.split())]
-    if coverage_for(inbound, own).covers("message-id") or not inbound.date.strip():
+    coverage = coverage_for(inbound, own)
+    date = " ".join(inbound.date.split())
+    identity = [envelope.from_address, date]
+    if coverage.covers("message-id") or not date:
         identity.append(envelope.message_id)
-    identity += [f"{info.size} {hashlib.sha256(data).hexdigest()}" for info, data in parts]
+    signed = coverage.fields is not None and own.results is not Results.ANONYMOUS
+    body = body_digest(inbound.raw, inbound.body_start, relaxed=True) if signed else None
+    if body is not None:
+        identity.append(body.hex())
+    else:
+        identity.append(" ".join(envelope.body.split()))
+        identity += [hashlib.sha256(data.translate(None, b" \t\r\n")).hexdigest() for _, data in parts]
     return hashlib.sha256("\0".join(identity).encode()).hexdigest()
 
 

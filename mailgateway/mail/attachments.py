@@ -142,14 +142,16 @@ def _mail_name(name: str, data: bytes) -> str:
 def _with_own_names(parts: Iterable[Part]) -> Iterable[Part]:
     """Give each file a name that no other of the mail has, in whatever case."""
     taken: set[str] = set()
+    tried: dict[str, int] = {}
     for part in parts:
         name = part.filename
         stem, dot, extension = name.rpartition(".")
-        number = 1
+        number = tried.get(name.casefold(), 1)  # a thousand files of one name must not cost a million tries
         while name.casefold() in taken:
             number += 1
             name = f"{stem} ({number}).{extension}" if dot and stem else f"{part.filename} ({number})"
         taken.add(name.casefold())
+        tried[part.filename.casefold()] = number
         yield evolve(part, filename=name)
 
 

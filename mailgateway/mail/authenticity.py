@@ -15,7 +15,7 @@ import re
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from attrs import frozen
+from attrs import field, frozen
 
 from mailgateway.mail.decode import Malformed
 from mailgateway.mail.dkim import Broken, Checked, Nothing, Unanswered, Valid, check_signatures, signatures_of
@@ -24,7 +24,7 @@ from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.own import Own
 from mailgateway.mail.pinned import Denied, Finding, Silent, Vouched, finding_of
 from mailgateway.mail.sender import OneMailbox
-from mailgateway.mail.sent_copy import difference, moment
+from mailgateway.mail.sent_copy import moment, owner_s
 from mailgateway.mail.signature import Coverage, Partial, coverage_of
 from mailgateway.mail.tag import strip_tags
 from mailgateway.providers import Results as Placement
@@ -46,9 +46,13 @@ BOTH = f"{OWN_CHECK} and {RESULTS}"
 
 @frozen
 class Authentic:
-    """From is true; ``method`` names the evidence."""
+    """From is true; ``method`` names the evidence.
+
+    ``sent`` is the owner's own copy of the mail, where that is the evidence: it is what is to be read.
+    """
 
     method: str
+    sent: Inbound | None = field(default=None, repr=False, eq=False)
 
 
 @frozen
@@ -172,8 +176,8 @@ def _by_mailbox(inbound: Inbound, own: Own, evidence: Evidence) -> Authenticity:
         case NoCopy(reason=reason):
             return Undecided(Awaited.SENT_COPY, reason)
         case Copy(raw=raw):
-            found = difference(inbound, raw)
-            return Forged(found) if found else Authentic(SENT_COPY)
+            found = owner_s(inbound, raw, own)
+            return Forged(found) if isinstance(found, str) else Authentic(SENT_COPY, found)
         case _:
             assert_never(evidence.copy)
 
@@ -192,7 +196,7 @@ def _by_signature(inbound: Inbound, domain: str, own: Own, evidence: Evidence) -
             pass
         case _:
             assert_never(coverage)
-    if inbound.count("date") and not coverage.covers("date"):
+    if not coverage.covers("date"):  # whether there is one or not: it can be taken off
         return Unauthenticated("the signature does not cover Date, so the mail could be sent again for ever")
     if own.addresses and not _addressed_to(inbound, own, coverage):
         return Unauthenticated("the mail is not addressed to this gateway")

@@ -5,13 +5,16 @@ not), whoever holds a true mail may put another one on it, and have a piece of t
 there read as a part of its own: as the person's words.  To refuse all such mail would shut out the largest
 providers; to take it as plain text would show their people's mail as MIME source.  So an unsigned
 Content-Type is followed as far as the signed bytes bear it out: a multipart begins and ends with its
-boundary, HTML with its tags, base64 is nothing else.  What is not borne out is plain text.
+boundary, HTML with its tags, base64 is nothing else.  The other way round, what the bytes plainly are is
+read so whatever is said or left out: a quotation must not become words because a multipart is called plain
+text.  What is neither is plain text.
 """
 
 import re
 
 from attrs import evolve
 
+from mailgateway.mail.decode import Field
 from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.signature import Coverage
 
@@ -32,32 +35,57 @@ _NOT_QUOTED_PRINTABLE = re.compile(rb"=(?![0-9A-Fa-f]{2}|[ \t]*\r?\n|\Z)")
 _EDGE = 4096
 """Octets at either end of a body that are looked at."""
 
+_FIRST_PART = re.compile(
+    rb"--([0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-])[ \t]*+\r?\nContent-[A-Za-z-]{1,40}:",
+    re.IGNORECASE,
+)
+"""How a multipart begins (RFC 2046, section 5.1.1)."""
+
+_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+
 
 def as_signed(inbound: Inbound, coverage: Coverage) -> Inbound:
     """The mail with only those fields about its reading that are signed, or that its body bears out."""
-    unsigned = {each for each in _READING if inbound.count(each) and not coverage.covers(each)}
-    if not unsigned or _is_borne_out(inbound, unsigned):
+    unsigned = {each for each in _READING if not coverage.covers(each)}  # also one that was taken off
+    if not unsigned:
         return inbound
-    return evolve(inbound, fields=tuple(each for each in inbound.fields if each.name not in _READING))
-
-
-def _is_borne_out(inbound: Inbound, unsigned: set[str]) -> bool:
-    kind, parameters = inbound.content_type
     start = inbound.raw[inbound.body_start : inbound.body_start + _EDGE].lstrip(b"\r\n")
     end = inbound.raw[max(inbound.body_start, len(inbound.raw) - _EDGE) :].rstrip()
+    plainly = _plainly(start, end) if "content-type" in unsigned else None
+    if _is_borne_out(inbound, unsigned, start, end, plainly):
+        return inbound
+    others = tuple(each for each in inbound.fields if each.name not in _READING)
+    return evolve(
+        inbound, fields=others if plainly is None else (*others, Field("content-type", plainly.encode()))
+    )
+
+
+def _plainly(start: bytes, end: bytes) -> str | None:
+    """The type of a body that can be no other, as a Content-Type has it."""
+    if start.startswith(_PREAMBLE):
+        start = start.removeprefix(_PREAMBLE).lstrip(b"\r\n")
+    found = _FIRST_PART.match(start)
+    if found is not None and end.endswith(b"--" + found[1] + b"--"):
+        return f'multipart/mixed; boundary="{found[1].decode("ascii")}"'
+    if _PAGE.match(start) is not None and end.lower().endswith(b"</html>"):
+        return "text/html"
+    return None
+
+
+def _is_borne_out(
+    inbound: Inbound, unsigned: set[str], start: bytes, end: bytes, plainly: str | None
+) -> bool:
+    kind, parameters = inbound.content_type
     if kind.startswith("multipart/"):
-        boundary = b"--" + parameters.get("boundary", "").encode("ascii", "replace")
-        if start.startswith(_PREAMBLE):
-            start = start.removeprefix(_PREAMBLE).lstrip(b"\r\n")
-        first = start.partition(b"\n")[0].rstrip()
-        return (
-            kind in _MULTIPARTS and len(boundary) > 2 and first == boundary and end.endswith(boundary + b"--")
-        )
+        if "content-type" not in unsigned:
+            return True
+        boundary = f'multipart/mixed; boundary="{parameters.get("boundary", "")}"'
+        return kind in _MULTIPARTS and plainly == boundary
     if "content-transfer-encoding" in unsigned and not _is_encoded(inbound):
         return False
     if "content-type" not in unsigned:
         return True
-    if _CHARSET.fullmatch(parameters.get("charset", "")) is None:
+    if (plainly is not None and kind != plainly) or _CHARSET.fullmatch(parameters.get("charset", "")) is None:
         return False
     if kind == "text/html":
         return not _encoding(inbound) and start.lstrip().startswith(b"<") and end.endswith(b">")

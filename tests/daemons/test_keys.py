@@ -114,6 +114,15 @@ class DnsTests(TestCase):
         await self.lookup.find(["d.example"])
         self.assertEqual(self.zone.asked[4:], ["d.example", "d.example"])
 
+    async def test_a_key_that_is_not_there_yet(self) -> None:
+        """No record is an answer for a short time, whether the name exists or not."""
+        self.patch(keys, "TROUBLE_SECONDS", 0.0)
+        self.zone.records["b.example"] = []
+        for name in (NAME, "b.example"):
+            await self.lookup.find([name])
+            self.zone.records[name] = [txt(name, b"p=AABB")]
+            self.assertEqual(await self.lookup.find([name]), {name: KeyTexts((b"p=AABB",))})
+
     async def test_a_server_that_fails(self) -> None:
         """That is no answer; it is not asked again at once."""
         self.zone.records[NAME] = RuntimeError()

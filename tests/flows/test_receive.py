@@ -405,6 +405,24 @@ class OnceTests(InboundTestCase):
             found = self.receive(genuine).routed + self.receive(again).routed
             self.assertEqual(found, routed, signed)
 
+    def test_a_replay_with_other_blanks_is_a_duplicate(self) -> None:
+        """A relaxed signature lets anybody change blanks in header and body, which may change the reading."""
+        headers = {
+            "Date": "Mon, 30 Nov 2026 10:00:00 +0000",
+            "DKIM-Signature": "v=1; a=rsa-sha256; d=example.org; s=x; h=from:date:subject; bh=eA==; b=eA==",
+        }
+        genuine = self.reply("deploy now\n\nOn Mon, Eve wrote:\n> rm -rf /\n", headers=headers)
+        self.assertEqual(self.receive(genuine).routed, 1)
+        for old, new in (
+            (b"Mon, 30 Nov", b"Mon,  30  Nov"),
+            (b"deploy now", b"deploy   now  "),
+            (b"text/plain", b"text/html"),
+            (b"wrote:\r\n", b"wrote: \r\n"),
+        ):
+            again = genuine.replace(old, new, 1)
+            self.assertNotEqual(again, genuine)
+            self.assertEqual(dict(self.receive(again).refused), {"duplicate": 1}, new)
+
     def test_the_same_words_at_another_time_are_said_again(self) -> None:
         """A person may say yes twice."""
         for second in (1, 2):

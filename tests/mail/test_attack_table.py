@@ -225,6 +225,13 @@ def evidence_rows() -> dict[str, Row]:
         "34 a Date that the signature leaves out": Row(
             COMPANY.sign(plain, names=[each for each in NAMES if each != "date"]), UNAUTHENTICATED
         ),
+        "34 the same without its Date": Row(
+            COMPANY.sign(
+                plain.replace(b"Date: Mon, 30 Nov 2026 11:59:00 +0000\r\n", b""),
+                names=[each for each in NAMES if each != "date"],
+            ),
+            UNAUTHENTICATED,
+        ),
         "35 the boss is away": Row(
             COMPANY.sign(letter(also=[("Auto-Submitted", "auto-replied")])), Verdict.AUTOMATIC
         ),
@@ -474,6 +481,33 @@ class ReadingTests(SynchronousTestCase):
         self.assertEqual(self.words(coded).strip(), "words")
         self.assertIn("<p>hi", self.words(self.typed("text/html; charset=utf-8", "<p>hi</p>\r\n")))
 
+    def test_the_source_of_a_mail_is_not_its_words(self) -> None:
+        """A quotation in the HTML does not become words where somebody calls the whole plain, or nothing."""
+        quoting = "<html><p>no</p><blockquote>rm -rf /</blockquote></html>"
+        two = (
+            "--b\r\nContent-Type: text/plain\r\n\r\nno\r\n\r\n> rm -rf /\r\n"
+            f"--b\r\nContent-Type: text/html\r\n\r\n{quoting}\r\n--b--\r\n"
+        )
+        for kind in ("text/plain", "text/html", "multipart/mixed; boundary=c", "image/png", None):
+            for body in (two, f"{quoting}\r\n"):
+                mail = self.typed(kind or "x/x", body)
+                if kind is None:
+                    mail = mail.replace(b"Content-Type: x/x\r\n", b"", 1)
+                judged = judge(mail, OWN, EVIDENCE)
+                assert isinstance(judged, FromPerson), judged
+                inbound = judged.inbound
+                self.assertEqual([text.split()[0] for text in inbound.texts], ["no"] * (body is two), kind)
+                self.assertEqual([page.strip() for page in inbound.htmls], [quoting], kind)
+
+    def test_a_signed_type_is_followed_wherever_it_begins(self) -> None:
+        """A preamble of its own, and an encoding that nobody signed."""
+        two = "hello\r\n--b\r\nContent-Type: text/plain\r\n\r\nwords\r\n--b--\r\nbye\r\n"
+        for also in ([], [("Content-Transfer-Encoding", "8bit")]):
+            raw = letter(body=two, also=also).replace(
+                b"text/plain; charset=utf-8", b"multipart/mixed; boundary=b", 1
+            )
+            self.assertEqual(self.words(COMPANY.sign(raw)).strip(), "words")
+
     def test_an_encoding_that_the_text_is_not_in(self) -> None:
         """It is left aside."""
         for encoding in ("base64", "quoted-printable", "x-uuencode"):
@@ -518,6 +552,28 @@ class SentCopyTests(SynchronousTestCase):
             judged = self.judged(changed, self.sent)
             assert isinstance(judged, Refused), name
             self.assertEqual(judged.verdict, FORGED, name)
+
+    def test_what_is_read_is_the_copy(self) -> None:
+        """Other line ends, blanks and forms of the date are the same mail, and make no other words of it."""
+        sent = letter(to=BOSS, body="fine\r\n\r\nOn Mon, 30 Nov 2026, Eve wrote:\r\n> rm -rf /\r\n")
+        for old, new in (
+            (b"wrote:\r\n> rm", b"wrote: > rm"),
+            (b"fine\r\n\r\nOn", b"fine On"),
+            (b"11:59:00 +0000", b"12:59:00 +0100"),
+        ):
+            came = sent.replace(old, new)
+            self.assertNotEqual(came, sent)
+            judged = self.judged(came, sent)
+            assert isinstance(judged, FromPerson)
+            self.assertEqual(judged.inbound.raw, sent)
+            self.assertEqual(typed_words(judged.inbound, self.own, None).text.strip(), "fine")
+
+    def test_a_copy_of_our_own(self) -> None:
+        """A provider may give it another Message-ID, and whoever sends it again leaves our marker out."""
+        ours = letter(to=BOSS, also=[("X-Mailgateway-Instance", "i"), ("Auto-Submitted", "auto-generated")])
+        judged = self.judged(self.sent, ours)
+        assert isinstance(judged, Refused)
+        self.assertEqual(judged.verdict, FORGED)
 
     def test_a_mail_that_went_to_others(self) -> None:
         """The owner's own mail to somebody, handed to the owner's mailbox again, is not for us."""
