@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from attrs import define, field
 
+from mailgateway.flows.leases import check_folder
 from mailgateway.flows.patience import Patience
 from mailgateway.flows.ports import Mailbox
 from mailgateway.store import gaps
@@ -45,26 +46,32 @@ class Gaps:
 
         self._looks = await self.database.read(work)
 
-    async def passing(self, mailbox: Mailbox, first: int, last: int, told: Collection[int]) -> None:
-        """The cursor is about to pass the numbers from ``first`` to ``last``; the server told of some."""
+    async def passing(
+        self, mailbox: Mailbox, fence: int | None, first: int, last: int, told: Collection[int]
+    ) -> None:
+        """The cursor is about to pass the numbers from ``first`` to ``last``; the server told of some.
+
+        Raises ``StaleWrite`` when the folder's lease was taken by another machine, as ``looked`` does.
+        """
         lowest = last - OVERLAP + 1
         new = [uid for uid in range(max(first, lowest), last + 1) if uid not in told]
         if new:
             kept = {uid: looks for uid, looks in self._looks.items() if uid >= lowest and uid < first}
-            await self._write(mailbox, {**kept, **dict.fromkeys(new, 0)})
+            await self._write(mailbox, fence, {**kept, **dict.fromkeys(new, 0)})
 
     def is_last_look(self, uid: int) -> bool:
         """Whether the number is not looked for again after this look."""
         return self._looks.get(uid, 0) + 1 >= LOOKS
 
-    async def looked(self, mailbox: Mailbox, settled: Iterable[int]) -> None:
+    async def looked(self, mailbox: Mailbox, fence: int | None, settled: Iterable[int]) -> None:
         """All numbers were looked for; what was there under these is settled."""
         over = set(settled)
         left = {uid: looks + 1 for uid, looks in self._looks.items() if uid not in over and looks + 1 < LOOKS}
-        await self._write(mailbox, left)
+        await self._write(mailbox, fence, left)
 
-    async def _write(self, mailbox: Mailbox, looks: Mapping[int, int]) -> None:
+    async def _write(self, mailbox: Mailbox, fence: int | None, looks: Mapping[int, int]) -> None:
         def work(tx: Tx) -> None:
+            check_folder(tx, mailbox.account, mailbox.folder, fence)
             gaps.replace(tx, mailbox.account, mailbox.folder, mailbox.uid_validity, looks)
 
         await self.database.run(work)

@@ -178,7 +178,7 @@ class Scanner:
                 examined = await self._examine(mailbox, mail)
                 if examined is not None:
                     await self._file(mailbox, fence, 0, [examined], tally)
-        await self._gaps.looked(mailbox, settled)
+        await self._gaps.looked(mailbox, fence, settled)
 
     async def _look(self, mailbox: Mailbox, fence: int | None) -> FirstLook | Continue | Renumbered:
         """Where to read on; the table is asked once for each connection, and after every trouble."""
@@ -282,7 +282,7 @@ class Scanner:
         if end < first:
             return end
         if end >= mailbox.uid_next - OVERLAP:
-            await self._gaps.passing(mailbox, first, end, recent)
+            await self._gaps.passing(mailbox, fence, first, end, recent)
         tally.refuse(Verdict.NOT_ALLOWED, strangers)
         batch: list[Examined] = []
         size = 0

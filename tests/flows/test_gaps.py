@@ -3,8 +3,8 @@
 from attrs import evolve
 from twisted.internet.defer import Deferred
 
-from mailgateway.errors import PeerError, ProtocolViolation, Unreachable
-from mailgateway.flows.gaps import LOOKS, OVERLAP
+from mailgateway.errors import PeerError, ProtocolViolation, StaleWrite, Unreachable
+from mailgateway.flows.gaps import LOOKS, OVERLAP, Gaps
 from mailgateway.flows.scan import Scanned
 from mailgateway.store import tables
 from mailgateway.store.database import Tx
@@ -123,6 +123,16 @@ class LateTests(GapTestCase):
             self.restart()
             self.scan()
         self.assertEqual(len(self.words()), 10)
+
+    def test_a_lost_lease(self) -> None:
+        """Who does not hold the folder any more writes none down, and takes none away."""
+        late = self.come("late", hidden=True)
+        self.come("early")
+        self.scan()
+        gaps = Gaps(self.gateway.database)
+        for writing in (gaps.passing(self.mailbox, 99, 5, 9, [9]), gaps.looked(self.mailbox, 99, [])):
+            self.failureResultOf(Deferred.fromCoroutine(writing), StaleWrite)
+        self.assertEqual(self.rows(), [late])
 
     def test_a_stranger_s_mail(self) -> None:
         """It is counted like any other, once."""
