@@ -5,8 +5,6 @@ steps that need rows, in the order of trust: the proof of a single mailbox, the 
 Writes nothing.
 """
 
-import hashlib
-from collections.abc import Sequence
 from datetime import datetime
 from typing import assert_never
 
@@ -35,18 +33,16 @@ from mailgateway.flows.bounces import Reported, read_report
 from mailgateway.flows.facts import facts_of, named, with_settled_as_threads
 from mailgateway.flows.held import verdict_of
 from mailgateway.flows.notify_person import PersonsMail, Trouble, Writer
+from mailgateway.flows.said import said_digest
 from mailgateway.ids import EnvelopeId, MachineId, MessageId, QuestionId, SessionId
 from mailgateway.mail.attachments import Reason
 from mailgateway.mail.authenticity import NeedsProof
-from mailgateway.mail.dkim_canonical import body_digest
 from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.own import Own, normalise_address
 from mailgateway.mail.reply import typed_words
 from mailgateway.mail.sender import OneMailbox
-from mailgateway.mail.signature import coverage_for
 from mailgateway.mail.tag import strip_tags
 from mailgateway.mail.verdict import Verdict
-from mailgateway.providers import Results
 from mailgateway.settings import SingleMailboxProof
 from mailgateway.store import machines, questions, routes, sessions, threads
 from mailgateway.store.database import Tx
@@ -214,7 +210,7 @@ def _from_person(tx: Tx, rules: FilingRules, mail: Mail, judged: FromPerson) -> 
         from_name=judged.sender.name,
         attachments=tuple(info for info, _ in parts),
     )
-    said = _said(envelope, inbound, rules.own, parts)
+    said = said_digest(envelope, inbound, rules.own, parts)
     command = None if worth_saying else parse_command(words.text)
     if command is None:
         if _asked_of_another(tx, rules, route, judged.sender.address):
@@ -256,32 +252,6 @@ def _sent_text(tx: Tx, claims: Claims, known: dict[MessageId, Thread], route: Ro
         if thread.route.id == route.id:
             return thread.sent_text
     return None
-
-
-def _said(
-    envelope: Envelope, inbound: Inbound, own: Own, parts: Sequence[tuple[AttachmentInfo, bytes]]
-) -> str:
-    """A digest that a replay cannot change: the sender, the Date, what was said, and a signed Message-ID.
-
-    Somebody who sends a person's mail again can add or change whatever the signature leaves out, blanks
-    included, which makes other bytes of the same mail, and other words of it where an unsigned field says how
-    they are to be read.  So what was said is the body as DKIM signs it; where no signature of the sender's
-    domain is on the mail, or a server writes other bytes than it checked, words and files.  From and Date are
-    signed by every provider, Message-ID by most.
-    """
-    coverage = coverage_for(inbound, own)
-    date = " ".join(inbound.date.split())
-    identity = [envelope.from_address, date]
-    if coverage.covers("message-id") or not date:
-        identity.append(envelope.message_id)
-    signed = coverage.fields is not None and own.results is not Results.ANONYMOUS
-    body = body_digest(inbound.raw, inbound.body_start, relaxed=True) if signed else None
-    if body is not None:
-        identity.append(body.hex())
-    else:
-        identity.append(" ".join(envelope.body.split()))
-        identity += [hashlib.sha256(data.translate(None, b" \t\r\n")).hexdigest() for _, data in parts]
-    return hashlib.sha256("\0".join(identity).encode()).hexdigest()
 
 
 def _asked(route: Route) -> Asked | None:
