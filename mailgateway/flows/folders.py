@@ -18,7 +18,7 @@ from attrs import frozen
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.leases import check_folder
 from mailgateway.ids import AccountName
-from mailgateway.store import cursors, envelopes, flagging, held, sources
+from mailgateway.store import cursors, envelopes, places, sources
 from mailgateway.store.cursors import Cursor
 from mailgateway.store.database import Database, Tx
 
@@ -99,13 +99,13 @@ async def open_folder(
             return FirstLook(newest)
         if cursor.uid_validity == 0 and uid_validity and cursor.uid <= newest:
             # the server has begun to tell what it had kept to itself: no change by itself
-            _renumber(tx, account, folder, 0, uid_validity)
+            places.renumber(tx, account, folder, 0, uid_validity)
             cursor = Cursor(uid_validity, cursor.uid)
             cursors.move(tx, account, folder, cursor)
         numbering = space(cursor, uid_validity)
         if numbering == cursor.uid_validity and cursor.uid > newest:
             parked = _parked(numbering, sources.lowest_uid_validity(tx, account, folder))
-            _renumber(tx, account, folder, numbering, parked)
+            places.renumber(tx, account, folder, numbering, parked)
             cursor = Cursor(parked, cursor.uid)
             cursors.move(tx, account, folder, cursor)
         if renumbering(cursor, numbering):
@@ -135,8 +135,7 @@ async def finish_renumbering(
         cursor = cursors.find(tx, account, folder)
         numbering = space(cursor, uid_validity)
         dropped = envelopes.drop_other(tx, account, folder, numbering)
-        flagging.drop_other(tx, account, folder, numbering)
-        held.drop_other(tx, account, folder, numbering)
+        places.forget_other(tx, account, folder, numbering)
         advance(tx, account, folder, cursor, Cursor(numbering, through))
         return dropped
 
@@ -159,11 +158,3 @@ async def cursor(database: Database, account: AccountName, folder: str) -> tuple
         return None if found is None else (found.uid_validity, found.uid)
 
     return await database.read(work)
-
-
-def _renumber(tx: Tx, account: AccountName, folder: str, old: int, new: int) -> None:
-    """Give every row of one numbering of a folder another UIDVALIDITY."""
-    envelopes.renumber(tx, account, folder, old, new)
-    sources.renumber(tx, account, folder, old, new)
-    flagging.renumber(tx, account, folder, old, new)
-    held.renumber(tx, account, folder, old, new)

@@ -19,6 +19,7 @@ from mailgateway.errors import StaleWrite
 from mailgateway.ids import EnvelopeId, InstanceId, MachineId, SessionId
 from mailgateway.store import attachments, modes
 from mailgateway.store.database import Tx
+from mailgateway.store.places import columns_of, place_of
 from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import EPOCH
 from mailgateway.store.tables import envelope as table
@@ -294,25 +295,7 @@ def _move(tx: Tx, envelope: Envelope, event: DeliveryEvent, values: Mapping[str,
 
 def rebind(tx: Tx, envelope_id: EnvelopeId, place: Source) -> None:
     """The envelope's mail lies at another place now; its id, claim and journal stay."""
-    tx.execute(
-        update(table)
-        .where(table.c.id == envelope_id)
-        .values(
-            account=place.account,
-            folder=place.folder,
-            uid_validity=place.uid_validity,
-            uid=place.uid,
-        )
-    )
-
-
-def renumber(tx: Tx, account: str, folder: str, old: int, new: int) -> None:
-    """Give all envelopes of one numbering of a folder another UIDVALIDITY, their UIDs kept."""
-    tx.execute(
-        update(table)
-        .where(table.c.account == account, table.c.folder == folder, table.c.uid_validity == old)
-        .values(uid_validity=new)
-    )
+    tx.execute(update(table).where(table.c.id == envelope_id).values(**columns_of(place)))
 
 
 def drop_other(tx: Tx, account: str, folder: str, uid_validity: int) -> int:
@@ -384,7 +367,7 @@ def _whole(tx: Tx, rows: "list[Row[Any]] | Any") -> tuple[Envelope, ...]:
             lease_until=row.lease_until,
             route_id=row.route_id or None,
             device=row.device,
-            source=None if row.uid is None else Source(row.account, row.folder, row.uid_validity, row.uid),
+            source=None if row.uid is None else place_of(row),
             message_id=row.message_id,
             in_reply_to=row.in_reply_to,
             question_id=row.question_id or None,

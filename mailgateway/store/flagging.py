@@ -8,6 +8,7 @@ from mailgateway.domain.envelope import Source
 from mailgateway.ids import AccountName
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_ignore
+from mailgateway.store.places import columns_of, is_at, is_numbered
 from mailgateway.store.tables import flagging as table
 
 ATTEMPTS = 20
@@ -20,10 +21,7 @@ def ask(tx: Tx, place: Source) -> None:
         tx,
         table,
         {
-            "account": place.account,
-            "folder": place.folder,
-            "uid_validity": place.uid_validity,
-            "uid": place.uid,
+            **columns_of(place),
             "asked_at": tx.now,
         },
     )
@@ -34,7 +32,7 @@ def due(tx: Tx, account: AccountName, folder: str, uid_validity: int, limit: int
     return tuple(
         tx.execute(
             select(table.c.uid)
-            .where(table.c.account == account, table.c.folder == folder, table.c.uid_validity == uid_validity)
+            .where(is_numbered(table, account, folder, uid_validity))
             .order_by(table.c.attempts, table.c.asked_at, table.c.uid)
             .limit(limit)
         ).scalars()
@@ -44,49 +42,18 @@ def due(tx: Tx, account: AccountName, folder: str, uid_validity: int, limit: int
 def done(tx: Tx, account: AccountName, folder: str, uid_validity: int, uids: Iterable[int]) -> None:
     """Forget what was done."""
     tx.execute(
-        delete(table).where(
-            table.c.account == account,
-            table.c.folder == folder,
-            table.c.uid_validity == uid_validity,
-            table.c.uid.in_(list(uids)),
-        )
+        delete(table).where(is_numbered(table, account, folder, uid_validity), table.c.uid.in_(list(uids)))
     )
 
 
 def failed(tx: Tx, account: AccountName, folder: str, uid_validity: int, uids: Iterable[int]) -> None:
     """Count one more failure for each; what failed too often is given up."""
-    mine = (table.c.account == account, table.c.folder == folder, table.c.uid_validity == uid_validity)
-    tx.execute(update(table).where(*mine, table.c.uid.in_(list(uids))).values(attempts=table.c.attempts + 1))
-    tx.execute(delete(table).where(*mine, table.c.attempts >= ATTEMPTS))
+    mine = is_numbered(table, account, folder, uid_validity)
+    tx.execute(update(table).where(mine, table.c.uid.in_(list(uids))).values(attempts=table.c.attempts + 1))
+    tx.execute(delete(table).where(mine, table.c.attempts >= ATTEMPTS))
 
 
 def rebind(tx: Tx, old: Source, new: Source) -> None:
     """A mail lies at another place now; a wish for it goes along."""
-    moved = tx.execute(
-        delete(table).where(
-            table.c.account == old.account,
-            table.c.folder == old.folder,
-            table.c.uid_validity == old.uid_validity,
-            table.c.uid == old.uid,
-        )
-    )
-    if moved.rowcount:
+    if tx.execute(delete(table).where(is_at(table, old))).rowcount:
         ask(tx, new)
-
-
-def renumber(tx: Tx, account: AccountName, folder: str, old: int, new: int) -> None:
-    """Give all wishes of one numbering of a folder another UIDVALIDITY, their UIDs kept."""
-    tx.execute(
-        update(table)
-        .where(table.c.account == account, table.c.folder == folder, table.c.uid_validity == old)
-        .values(uid_validity=new)
-    )
-
-
-def drop_other(tx: Tx, account: AccountName, folder: str, uid_validity: int) -> None:
-    """Forget wishes for places that no longer exist."""
-    tx.execute(
-        delete(table).where(
-            table.c.account == account, table.c.folder == folder, table.c.uid_validity != uid_validity
-        )
-    )

@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from attrs import frozen
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select
 
 from mailgateway.domain.envelope import Source
 from mailgateway.ids import AccountName
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_update
+from mailgateway.store.places import columns_of, is_at, place_of
 from mailgateway.store.tables import held as table
 
 _KEY = ("account", "folder", "uid_validity", "uid")
@@ -36,16 +37,12 @@ class Held:
 
 def keep(tx: Tx, held: Held) -> None:
     """Write a row, or write it anew."""
-    place = held.place
     insert_or_update(
         tx,
         table,
         _KEY,
         {
-            "account": place.account,
-            "folder": place.folder,
-            "uid_validity": place.uid_validity,
-            "uid": place.uid,
+            **columns_of(held.place),
             "raw_sha256": held.raw_sha256,
             "received_at": held.received_at,
             "awaits": held.awaits,
@@ -64,7 +61,7 @@ def of_folder(tx: Tx, account: AccountName, folder: str) -> tuple[Held, ...]:
     )
     return tuple(
         Held(
-            Source(row.account, row.folder, row.uid_validity, row.uid),
+            place_of(row),
             row.raw_sha256,
             row.received_at,
             row.awaits,
@@ -80,32 +77,7 @@ def of_folder(tx: Tx, account: AccountName, folder: str) -> tuple[Held, ...]:
 def drop(tx: Tx, places: Iterable[Source]) -> None:
     """Forget these."""
     for place in places:
-        tx.execute(
-            delete(table).where(
-                table.c.account == place.account,
-                table.c.folder == place.folder,
-                table.c.uid_validity == place.uid_validity,
-                table.c.uid == place.uid,
-            )
-        )
-
-
-def renumber(tx: Tx, account: AccountName, folder: str, old: int, new: int) -> None:
-    """Give all rows of one numbering of a folder another UIDVALIDITY, their UIDs kept."""
-    tx.execute(
-        update(table)
-        .where(table.c.account == account, table.c.folder == folder, table.c.uid_validity == old)
-        .values(uid_validity=new)
-    )
-
-
-def drop_other(tx: Tx, account: AccountName, folder: str, uid_validity: int) -> None:
-    """Forget what waits in a folder under any other numbering."""
-    tx.execute(
-        delete(table).where(
-            table.c.account == account, table.c.folder == folder, table.c.uid_validity != uid_validity
-        )
-    )
+        tx.execute(delete(table).where(is_at(table, place)))
 
 
 def prune(tx: Tx, before: datetime) -> int:

@@ -14,6 +14,7 @@ from mailgateway.domain.envelope import Source
 from mailgateway.ids import AccountName, EnvelopeId
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_ignore
+from mailgateway.store.places import columns_of, is_at, place_of
 from mailgateway.store.prepared import Prepared
 from mailgateway.store.tables import envelope as envelope_table
 from mailgateway.store.tables import source as table
@@ -80,7 +81,7 @@ def known(tx: Tx, mails: Sequence[tuple[Source, str]]) -> Known:
             },
         )
         for row in rows:
-            place = Source(row.account, row.folder, row.uid_validity, row.uid)
+            place = place_of(row)
             if place.uid in wanted and evolve(space, uid=place.uid) == place:
                 uids.add(place.uid)
             if row.raw_sha256 in digests:
@@ -103,10 +104,7 @@ def add(tx: Tx, filed: Filed, said_sha256: str = "") -> bool:
         tx,
         table,
         {
-            "account": filed.place.account,
-            "folder": filed.place.folder,
-            "uid_validity": filed.place.uid_validity,
-            "uid": filed.place.uid,
+            **columns_of(filed.place),
             "raw_sha256": filed.raw_sha256,
             "said_sha256": said_sha256,
             "envelope_id": filed.envelope_id,
@@ -117,30 +115,7 @@ def add(tx: Tx, filed: Filed, said_sha256: str = "") -> bool:
 
 def rebind(tx: Tx, filed: Filed, place: Source) -> None:
     """The known mail lies at another place now."""
-    tx.execute(
-        update(table)
-        .where(
-            table.c.account == filed.place.account,
-            table.c.folder == filed.place.folder,
-            table.c.uid_validity == filed.place.uid_validity,
-            table.c.uid == filed.place.uid,
-        )
-        .values(
-            account=place.account,
-            folder=place.folder,
-            uid_validity=place.uid_validity,
-            uid=place.uid,
-        )
-    )
-
-
-def renumber(tx: Tx, account: AccountName, folder: str, old: int, new: int) -> None:
-    """Give all rows of one numbering of a folder another UIDVALIDITY, their UIDs kept."""
-    tx.execute(
-        update(table)
-        .where(table.c.account == account, table.c.folder == folder, table.c.uid_validity == old)
-        .values(uid_validity=new)
-    )
+    tx.execute(update(table).where(is_at(table, filed.place)).values(**columns_of(place)))
 
 
 def any_filed(tx: Tx, account: AccountName, folder: str) -> bool:
