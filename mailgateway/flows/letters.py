@@ -26,7 +26,7 @@ from mailgateway.ids import (
     SessionId,
     machine_digest,
 )
-from mailgateway.mail.compose import compose, usable_ids
+from mailgateway.mail.compose import Composed, compose, usable_ids
 from mailgateway.mail.letter import Enclosure, Letter, LetterKind, Who
 from mailgateway.mail.tag import own_message_id
 from mailgateway.store import routes, sessions, threads, uploads
@@ -156,6 +156,27 @@ class Ready:
     text: str = field(repr=False)
     expires_at: datetime
 
+    @classmethod
+    def of(
+        cls,
+        composed: Composed,
+        chance: Chance,
+        route_id: RouteId,
+        message_id: MessageId,
+        expires_at: datetime,
+    ) -> "Ready":
+        """Put together what was composed, and by which ids it is known."""
+        return cls(
+            outbox_id=chance.outbox_id,
+            question_id=chance.question_id,
+            route_id=route_id,
+            message_id=message_id,
+            subject=composed.subject,
+            raw=composed.raw,
+            text=composed.text,
+            expires_at=expires_at,
+        )
+
 
 def prepare(
     tx: Tx,
@@ -193,16 +214,7 @@ def prepare(
             expires_at=expires_at,
         )
     )
-    return Ready(
-        outbox_id=chance.outbox_id,
-        question_id=chance.question_id,
-        route_id=route_id,
-        message_id=message_id,
-        subject=composed.subject,
-        raw=composed.raw,
-        text=composed.text,
-        expires_at=expires_at,
-    )
+    return Ready.of(composed, chance, route_id, message_id, expires_at)
 
 
 def prepare_answer(tx: Tx, identity: Identity, sender: Sender, answer: Answer, chance: Chance) -> Ready:
@@ -232,16 +244,7 @@ def prepare_answer(tx: Tx, identity: Identity, sender: Sender, answer: Answer, c
             references=(*usable_ids(answer.references), *replied),
         )
     )
-    return Ready(
-        outbox_id=chance.outbox_id,
-        question_id=chance.question_id,
-        route_id=route_id,
-        message_id=message_id,
-        subject=composed.subject,
-        raw=composed.raw,
-        text=composed.text,
-        expires_at=answer.expires_at,
-    )
+    return Ready.of(composed, chance, route_id, message_id, answer.expires_at)
 
 
 def _who(tx: Tx, identity: Identity, session_id: SessionId) -> Who:

@@ -11,11 +11,10 @@ import re
 from attrs import frozen
 
 from mailgateway.mail.bounce import Bounce, is_report_of_server, read_bounce
-from mailgateway.mail.inbound import Inbound
+from mailgateway.mail.inbound import Inbound, is_own_id
 from mailgateway.mail.own import MARKER_HEADER, Own
 from mailgateway.mail.phrases import AWAY_SUBJECTS, RECEIPT_SUBJECTS
 from mailgateway.mail.sender import OneMailbox
-from mailgateway.mail.tag import parse_own_message_id
 
 HOP_LIMIT = 50
 """Received lines; a mail with more goes in circles."""
@@ -97,7 +96,7 @@ def _own_mail(inbound: Inbound, own: Own) -> OwnMail | None:
     if inbound.count(own.marker_header.lower()) or inbound.count(MARKER_HEADER.lower()):
         return OwnMail("the marker of a gateway")
     message_id = inbound.message_id
-    if message_id is not None and (message_id in own.message_ids or parse_own_message_id(message_id)):
+    if message_id is not None and is_own_id(message_id, own):
         return OwnMail("a Message-ID of a gateway")
     sender = inbound.sender
     if isinstance(sender, OneMailbox) and sender.address not in own.allowed:

@@ -16,12 +16,11 @@ from attrs import evolve, field, frozen
 from mailgateway.ids import MessageId
 from mailgateway.mail.charset import decode_text
 from mailgateway.mail.decode import decode_transfer, normal_lines, parse_fields_kindly, visible
-from mailgateway.mail.inbound import Inbound, addresses_in
+from mailgateway.mail.inbound import Inbound, addresses_in, ids_in, is_own_id
 from mailgateway.mail.mime import Leaf
 from mailgateway.mail.own import Own, normalise_address
 from mailgateway.mail.phrases import BOUNCE_SUBJECTS
 from mailgateway.mail.sender import OneMailbox
-from mailgateway.mail.tag import parse_own_message_id
 
 SEARCH_LIMIT = 256 * 1024
 """Bytes of each part of a report that are looked at."""
@@ -84,7 +83,6 @@ _STATUS_PARTS = frozenset({"message/delivery-status", "message/global-delivery-s
 _RETURNED_PARTS = frozenset(
     {"message/rfc822", "text/rfc822-headers", "message/global", "message/global-headers"}
 )
-_ID = re.compile(rb"<[^<>\s]{1,990}>")
 _BLANK_LINE = re.compile(rb"\n[ \t]*+\n")
 _STATUS = re.compile(r"(?<![\d.])[245]\.\d{1,3}\.\d{1,3}(?![.\d])")
 _REPLY_CODE = re.compile(r"(?<![\d.])([245])[0-7]\d(?=[ -])")
@@ -136,10 +134,7 @@ def _returned_ids(inbound: Inbound, own: Own) -> tuple[MessageId, ...]:
     leaves = leaves or [leaf for leaf in inbound.tree.leaves if leaf.content_type == "text/plain"]
     found: dict[MessageId, None] = {}
     for leaf in leaves[:20]:
-        for raw in _ID.findall(_head(leaf)):
-            text = raw.decode("ascii", "replace")
-            if text in own.message_ids or parse_own_message_id(text) is not None:
-                found[MessageId(text)] = None
+        found |= dict.fromkeys(MessageId(each) for each in ids_in(_head(leaf)) if is_own_id(each, own))
     return tuple(found)[:20]
 
 

@@ -81,7 +81,7 @@ class ScanHeaders:
     @cached_property
     def message_id(self) -> str:
         """The Message-ID with its brackets, or ''."""
-        return next((found for value in self.values("message-id") for found in _ids(value)), "")
+        return next((found for value in self.values("message-id") for found in ids_in(value)), "")
 
     @cached_property
     def thread_ids(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class ScanHeaders:
             found
             for each in self.fields
             if each.name in {"in-reply-to", "references"}
-            for found in _ids(each.value)
+            for found in ids_in(each.value)
         )
 
     @cached_property
@@ -174,7 +174,7 @@ def concerns(headers: ScanHeaders, own: Own) -> bool:
     return (
         find_tag(headers.subject, own.accepted_tags) is not None
         or any(each.name == marker for each in headers.fields)
-        or any(_is_own_id(each, own) for each in (headers.message_id, *headers.thread_ids))
+        or any(is_own_id(each, own) for each in (headers.message_id, *headers.thread_ids))
         or any(
             plus_route(recipient, account) is not None
             for account, on in own.plus_addresses.items()
@@ -187,11 +187,13 @@ def concerns(headers: ScanHeaders, own: Own) -> bool:
 _DAEMONS = frozenset({"mailer-daemon", "postmaster"})
 
 
-def _is_own_id(text: str, own: Own) -> bool:
+def is_own_id(text: str, own: Own) -> bool:
+    """Whether a Message-ID is of the gateway, or of any gateway."""
     return text in own.message_ids or parse_own_message_id(text) is not None
 
 
-def _ids(value: bytes) -> list[str]:
+def ids_in(value: bytes) -> list[str]:
+    """The Message-IDs in some bytes, with their brackets, in order."""
     return [found.decode("ascii", "replace") for found in _ID.findall(value)]
 
 
@@ -250,19 +252,21 @@ class Inbound:
     @cached_property
     def message_id(self) -> MessageId | None:
         """The Message-ID with its brackets; None when there is none that can be read."""
-        return next((MessageId(found) for value in self.get_all("message-id") for found in _ids(value)), None)
+        return next(
+            (MessageId(found) for value in self.get_all("message-id") for found in ids_in(value)), None
+        )
 
     @cached_property
     def in_reply_to(self) -> tuple[MessageId, ...]:
         """The Message-IDs of In-Reply-To, as they stand."""
-        return tuple(MessageId(found) for value in self.get_all("in-reply-to") for found in _ids(value))[
+        return tuple(MessageId(found) for value in self.get_all("in-reply-to") for found in ids_in(value))[
             :REFERENCE_LIMIT
         ]
 
     @cached_property
     def references(self) -> tuple[MessageId, ...]:
         """The Message-IDs of References in document order (oldest first), the newest `REFERENCE_LIMIT`."""
-        return tuple(MessageId(found) for value in self.get_all("references") for found in _ids(value))[
+        return tuple(MessageId(found) for value in self.get_all("references") for found in ids_in(value))[
             -REFERENCE_LIMIT:
         ]
 
