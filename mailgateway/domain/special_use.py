@@ -17,6 +17,17 @@ _JUNK_TOO = b"\\spam"
 
 _CLOSED = frozenset({b"\\noselect", b"\\nonexistent"})
 
+_SHARED = frozenset(
+    {
+        *("shared", "shared folders", "#shared", "other users", "#users", "users", "user", "#user"),
+        *("public", "public folders", "#public"),
+    }
+)
+"""Roots below which servers show what others have shared (RFC 2342), without case.
+
+Somebody else at the same server may share a folder called *Sent*; what lies there proves nothing about us.
+"""
+
 
 @frozen
 class Folder:
@@ -62,7 +73,8 @@ def find_junk(folders: Iterable[Folder], names: Sequence[str]) -> bytes | None:
     return _find([folder for folder in folders if not _CLOSED & folder.attributes], {JUNK, _JUNK_TOO}, names)
 
 
-def _find(folders: Sequence[Folder], attributes: set[bytes], names: Sequence[str]) -> bytes | None:
+def _find(known: Sequence[Folder], attributes: set[bytes], names: Sequence[str]) -> bytes | None:
+    folders = [each for each in known if len(each.levels) == 1 or each.levels[0] not in _SHARED]
     marked = [folder for folder in folders if attributes & folder.attributes]
     if marked:
         return min(marked, key=lambda folder: (len(folder.levels), folder.raw)).raw

@@ -30,6 +30,14 @@ class SentTests(SynchronousTestCase):
         self.assertEqual(self.find(*marked), b"Z")
         self.assertEqual(self.find(folder("INBOX/Sent"), folder("Sent")), b"Sent")
 
+    def test_what_others_share_is_theirs(self) -> None:
+        """Somebody at the same server may call a folder so, and mark it, and share it."""
+        for root in ("shared/eve", "Other Users/eve", "user/eve", "Public Folders"):
+            theirs = folder(f"{root}/Sent", b"\\sent")
+            self.assertEqual(self.find(theirs, folder("Sent")), b"Sent", root)
+            self.assertIsNone(self.find(theirs), root)
+            self.assertEqual(self.find(theirs, wanted=f"{root}/Sent"), theirs.raw, root)
+
     def test_the_usual_name_first(self) -> None:
         """By the order of the table."""
         self.assertEqual(self.find(folder("Gesendet"), folder("Sent Items"), folder("Sent")), b"Sent")
