@@ -10,7 +10,8 @@ from collections.abc import Callable
 from attrs import define, field
 from twisted.logger import Logger
 
-from mailgateway.domain.special_use import Folder, find_junk
+from mailgateway.daemons.folders import folders_of
+from mailgateway.domain.special_use import find_junk
 from mailgateway.errors import CommandRefused
 from mailgateway.protocols.imap import ImapConnection
 from mailgateway.providers import folder_names
@@ -60,11 +61,7 @@ class JunkCount:
             self._gone = True
 
     async def _find(self, connection: ImapConnection) -> bool:
-        listed = [
-            Folder(each.name, decode(each.name), _text(each.delimiter), each.attributes)
-            for each in await connection.list_folders()
-        ]
-        self._folder = find_junk(listed, folder_names().junk)
+        self._folder = find_junk(await folders_of(connection), folder_names().junk)
         if self._folder is None:
             return False
         self._log.info(
@@ -81,7 +78,3 @@ class JunkCount:
             self._first = status.uid_next
         else:
             self._came = status.uid_next - self._first
-
-
-def _text(delimiter: bytes | None) -> str | None:
-    return None if delimiter is None else delimiter.decode("utf-8", "replace")

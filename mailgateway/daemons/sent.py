@@ -20,20 +20,20 @@ from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.defer import TimeoutError as DeadlineReached
 from twisted.internet.interfaces import IDelayedCall
 
+from mailgateway.daemons.folders import folders_of
 from mailgateway.daemons.line import IDENTITY
 from mailgateway.daemons.logins import Door, Logins
 from mailgateway.daemons.peers import peer_of
 from mailgateway.daemons.tasks import Tasks
 from mailgateway.daemons.watching import IMPATIENT, Held
 from mailgateway.domain.reconnect import FailureClass, delay_seconds, failure_class
-from mailgateway.domain.special_use import Folder, find_junk, find_sent
+from mailgateway.domain.special_use import Folder, find_sent
 from mailgateway.errors import CommandRefused, LoginUnavailable, PeerError, Throttled, Unreachable
 from mailgateway.flows.ports import SentCopy, SentFolder
 from mailgateway.ids import MessageId
 from mailgateway.mail.decode import parse_fields_kindly, split_message
 from mailgateway.protocols.imap import ImapConnection
 from mailgateway.providers import folder_names
-from mailgateway.wire.modified_utf7 import decode
 
 T = TypeVar("T")
 
@@ -100,14 +100,6 @@ class ImapSentFolder:
             return True
 
         return await self._use(put, KEEP_SECONDS)
-
-    async def junk(self) -> bytes | None:
-        """The raw name of the folder with what was taken for junk; ``None`` when there is none."""
-
-        async def look(_connection: ImapConnection) -> bytes | None:
-            return find_junk(self._folders, folder_names().junk)
-
-        return await self._use(look, LOOK_SECONDS)
 
     def woke(self) -> None:
         """The machine slept: the connection is dead, and the network may be another one."""
@@ -191,15 +183,7 @@ class ImapSentFolder:
             await self.logins.log_in(Door.IMAP, credential, lambda: connection.login(credential))
             if connection.supports("ID"):
                 await connection.identify(IDENTITY)
-            self._folders = tuple(
-                Folder(
-                    each.name,
-                    decode(each.name),
-                    None if each.delimiter is None else each.delimiter.decode("utf-8", "replace"),
-                    each.attributes,
-                )
-                for each in await connection.list_folders()
-            )
+            self._folders = await folders_of(connection)
         except BaseException:
             connection.abort()
             raise
