@@ -80,4 +80,5 @@ class _Fault:
 
 def point_of(work: Work[T]) -> str:
     """The name of a transaction: module and function of the use case that ``work`` stands in."""
-    return f"{work.__module__.rpartition('.')[2]}.{work.__qualname__.partition('.<locals>')[0]}"
+    function = work.__qualname__.partition(".<locals>")[0].rpartition(".")[2]
+    return f"{work.__module__.rpartition('.')[2]}.{function}"

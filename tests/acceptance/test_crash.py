@@ -16,7 +16,7 @@ from sqlalchemy import func, select, update
 from mailgateway.client import ServiceUnreachable
 from mailgateway.client.answers import Delivery, Sent
 from mailgateway.store.database import Tx
-from mailgateway.store.tables import cursor, envelope, flagging, journal, outbox, question
+from mailgateway.store.tables import cursor, envelope, flagging, gap, journal, mode, outbox, question
 from tests.acceptance.harness import AGENT, Asked
 from tests.acceptance.tables import OnPostgres, TablesTestCase
 from tests.fakes.dovecot import eventually
@@ -245,6 +245,48 @@ class SubmissionTests(WayOutTestCase):
         self.drain()
         subjects = [mail.mail["Subject"].partition("] ")[2] for mail in self.sink.mails]
         self.assertEqual([subject.partition(":")[0] for subject in subjects], ["Done", "marker 0"])
+
+
+class AnswerTests(WayOutTestCase):
+    """What the gateway itself says to people."""
+
+    def test_commands_and_what_cannot_be_used(self) -> None:
+        r"""Obeyed and answered once, ``\Seen`` after that; a mail that vanished leaves its number behind."""
+        asked = self.ask()
+        self.gateway.kill()
+        before = self.cursor()
+        self.deliver_reply(asked, "taken back")
+        with self.dovecot.client(AGENT) as mails:
+            mails.select("INBOX")
+            mails.store("1:*", "+FLAGS", r"(\Deleted)")
+            mails.expunge()
+        empty, command = self.deliver_reply(asked, ""), self.deliver_reply(asked, "/off")
+        self.die_at("gaps._write:before-commit")
+        self.assertEqual(self.gaps(), [])
+        self.die_at("gaps._write:after-commit")
+        self.assertEqual(self.gaps(), [before + 1])
+        self.die_at("receive.receive:before-commit")
+        self.assertEqual((self.cursor(), self.answers(empty), self.answers(command)), (before, 0, 0))
+        self.assertEqual(self.rows(lambda tx: list(tx.execute(select(mode.c.mode)).scalars())), ["on"])
+        self.die_at("receive.receive:after-commit")
+        self.assertEqual(self.cursor(), before + 3)
+        self.assertFalse(self.seen(command))
+        self.die_at("outbox.conclude:after-commit")
+        self.gateway.start()
+        self.wait_seen(command)
+        self.assertEqual(self.gateway.client.mode(), "off")
+        eventually("both are answered", lambda: self.answers(empty) and self.answers(command))
+        self.assertFalse(self.seen(empty))
+        self.gateway.kill()
+        self.assertEqual((self.answers(empty), self.answers(command)), (1, 1))
+
+    def gaps(self) -> list[int]:
+        """The numbers under which a mail may yet become visible."""
+        return self.rows(lambda tx: list(tx.execute(select(gap.c.uid)).scalars()))
+
+    def answers(self, message_id: str) -> int:
+        """How often a mail was answered."""
+        return sum(received.mail["In-Reply-To"] == message_id for received in self.sink.mails)
 
 
 class SendingTests(WayOutTestCase):

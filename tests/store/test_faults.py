@@ -36,7 +36,7 @@ class FaultTests(SynchronousTestCase):
         def work(_tx: Tx) -> None:
             pass
 
-        self.assertEqual(point_of(work), "test_faults.FaultTests.test_points_are_named_by_their_use_case")
+        self.assertEqual(point_of(work), "test_faults.test_points_are_named_by_their_use_case")
 
     def test_other_transactions_and_earlier_executions_pass(self) -> None:
         """Only the one that is meant is fatal."""
