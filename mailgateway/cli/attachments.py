@@ -16,6 +16,9 @@ from mailgateway.client.answers import Attachment
 MOST_NAMES = 1_000
 """How many names are tried for one file before giving up."""
 
+LONGEST_NAME = 240
+"""Octets of a name; file systems take 255, and a number may have to go in."""
+
 
 @click.command("attachments")
 @click.argument("delivery", metavar="ID")
@@ -73,6 +76,7 @@ def write_new(folder: Path, filename: str, data: bytes) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     safe = filename.replace("\\", "/").rpartition("/")[2].replace("\0", "").lstrip(".") or "attachment"
+    safe = _short(safe)
     stem, dot, extension = safe.rpartition(".")
     for number in range(1, MOST_NAMES):
         numbered = f"{stem} ({number}){dot}{extension}" if stem else f"{safe} ({number})"
@@ -87,3 +91,12 @@ def write_new(folder: Path, filename: str, data: bytes) -> Path:
             file.write(data)
         return path
     raise FileExistsError(f"{folder} has too many files named like {safe}")
+
+
+def _short(name: str) -> str:
+    """The name, cut in front of its extension to what file systems take."""
+    stem, dot, extension = name.rpartition(".")
+    if not stem or len(extension) > 20:
+        stem, dot, extension = name, "", ""
+    room = LONGEST_NAME - len(f"{dot}{extension}".encode())
+    return f"{stem.encode('utf-8', 'replace')[:room].decode('utf-8', 'ignore')}{dot}{extension}"

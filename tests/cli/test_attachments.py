@@ -41,3 +41,11 @@ class WriteTests(SynchronousTestCase):
             self.assertTrue(path.name.startswith("passwd"), path.name)
         for name in ("", ".", "..", "/", ".."):
             self.assertTrue(write_new(self.folder, name, b"").name.startswith("attachment"))
+
+    def test_names_that_are_too_long(self) -> None:
+        """120 characters may be more octets than file systems take; the extension stays."""
+        for name in ("\u8cc7" * 116 + ".pdf", "\u8cc7" * 120, "a." + "\u8cc7" * 118):
+            for number in (1, 2):
+                path = write_new(self.folder, name, b"x")
+                self.assertTrue(path.exists())
+                self.assertEqual(path.suffix == ".pdf", name.endswith(".pdf"), number)
