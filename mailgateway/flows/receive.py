@@ -38,20 +38,11 @@ from mailgateway.ids import (
     envelope_id_of_mail,
 )
 from mailgateway.mail.verdict import Verdict
-from mailgateway.store import (
-    attachments,
-    cursors,
-    envelopes,
-    fates,
-    flagging,
-    held,
-    journal,
-    outbox,
-    sources,
-)
+from mailgateway.store import attachments, cursors, envelopes, fates, flagging, held, journal, outbox, sources
 from mailgateway.store.cursors import Cursor
 from mailgateway.store.database import Database, Tx
 from mailgateway.store.fates import Fate
+from mailgateway.store.held import Held
 from mailgateway.store.sources import Filed
 
 NOTICES = 20
@@ -175,6 +166,8 @@ class _Filing:
                 self._rebind(before, place)
                 return
             case Filed() as before:
+                if mail.held:
+                    self._let_go(row_of(self.tx, place, mail.raw_sha256))
                 sender, subject = sender_and_subject(mail.judged, self.rules)
                 self._turn(mail, Turned(Verdict.DUPLICATE, True, sender, subject), before.envelope_id)
                 return
@@ -228,12 +221,11 @@ class _Filing:
             if isinstance(judged, Waits)
             else None
         )
-        if before is not None and (row is None or row.place != before.place):
-            held.drop(self.tx, [before.place])
         if row is None or not isinstance(judged, Waits):
-            if before is not None and before.fate_id is not None:
-                fates.remove(self.tx, before.fate_id)
+            self._let_go(before)
             return False
+        if before is not None and row.place != before.place:
+            held.drop(self.tx, [before.place])
         if row.fate_id is None:
             sender, subject = sender_and_subject(judged, self.rules)
             fate = evolve(self._fate(mail, sender, subject, HELD), reason=judged.reason)
@@ -241,6 +233,13 @@ class _Filing:
         held.keep(self.tx, row)
         self.held += 1
         return True
+
+    def _let_go(self, row: Held | None) -> None:
+        """Hold a mail no more; what was told of its waiting is taken back."""
+        if row is not None:
+            held.drop(self.tx, [row.place])
+            if row.fate_id is not None:
+                fates.remove(self.tx, row.fate_id)
 
     # --- known mails ----------------------------------------------------------------------------------
 

@@ -120,6 +120,20 @@ class KeyTests(HeldTestCase):
         self.assertEqual(dict(self.scan().refused), {"duplicate": 1})
         self.assertEqual(self.words(), ["go on"])
 
+    def test_two_copies_that_wait(self) -> None:
+        """One is delivered when the key comes, the other is its duplicate, and nothing is tried any more."""
+        self.keys.answer = KeyTrouble("DNS does not answer in time")
+        signed = SIGNER.sign(self.letter("late"))
+        for _ in range(2):
+            self.deliver(signed)
+        self.scan()
+        self.assertEqual(self.rows(), 2)
+        self.keys.answer = KeyTexts((SIGNER.record(),))
+        scanned = self.later(minutes=2)
+        self.assertEqual((scanned.routed, dict(scanned.refused)), (1, {"duplicate": 1}))
+        self.assertEqual((self.rows(), scanned.again_in, len(self.told())), (0, None, 2))
+        self.assertEqual(self.words(), ["late"])
+
     def test_it_waits_for_dns(self) -> None:
         """The cursor moves on, nothing is refused, and the mail comes when the key does."""
         self.keys.answer = KeyTrouble("DNS does not answer in time")
