@@ -1,0 +1,70 @@
+"""The tables, as one picture of everything that outlives the process.
+
+Times are instants of the database's clock, stored as whole microseconds since 1970 (``Instant``), so that
+both databases compare and index them alike.  Ids are text.  Unique keys carry the invariants: one row per
+mail (``source``), one open blocking question per session (``question_blocking``), one outbox row per
+idempotency key, one lease per resource.  Ids of routes are never deleted, hence never issued again.
+
+The modules follow a mail: who is there, what came in, what is delivered, what goes out.  Changing a table
+needs a migration in ``migrations/versions``; a test compares the two.
+"""
+
+from mailgateway.store.tables.envelopes import attachment, envelope, journal
+from mailgateway.store.tables.mailbox import (
+    account_health,
+    cursor,
+    fate,
+    flagging,
+    gap,
+    held,
+    lease,
+    muted,
+    source,
+    told,
+)
+from mailgateway.store.tables.outgoing import (
+    answer,
+    outbox,
+    question,
+    recipient,
+    route,
+    sent_copy,
+    settle,
+    thread,
+    upload,
+)
+from mailgateway.store.tables.schema import EPOCH, Instant, metadata
+from mailgateway.store.tables.sessions import machine, machine_name, mode, runtime, session
+
+__all__ = [
+    "EPOCH",
+    "Instant",
+    "account_health",
+    "answer",
+    "attachment",
+    "cursor",
+    "envelope",
+    "fate",
+    "flagging",
+    "gap",
+    "held",
+    "journal",
+    "lease",
+    "machine",
+    "machine_name",
+    "metadata",
+    "mode",
+    "muted",
+    "outbox",
+    "question",
+    "recipient",
+    "route",
+    "runtime",
+    "sent_copy",
+    "session",
+    "settle",
+    "source",
+    "thread",
+    "told",
+    "upload",
+]
