@@ -296,7 +296,7 @@ class Scanner:
                 if examined is None:
                     continue
                 batch.append(examined)
-                size += mail.size
+                size += examined.size
                 if size >= BATCH or len(batch) >= MOST:
                     await self._file(mailbox, fence, mail.uid, batch, tally)
                     batch, size = [], 0

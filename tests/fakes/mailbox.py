@@ -44,6 +44,8 @@ class FakeMailbox:
     """UIDs that are not visible yet."""
     unnamed: set[int] = field(factory=set)
     """UIDs that are there and yet named in no answer to a FETCH."""
+    told_size: int | None = None
+    """RFC822.SIZE of every mail, of a server that tells wrong sizes."""
     searches: list[tuple[int, ...]] = field(factory=list)
 
     @property
@@ -103,7 +105,15 @@ class FakeMailbox:
             header = raw.split(b"\r\n\r\n", 1)[0] + b"\r\n\r\n"
             whole = raw if len(raw) <= small and uid not in self.withheld else None
             if wanted is None or wanted(uid, header):
-                on_mail(FetchedMail(uid, len(raw), self.arrivals[uid], header, whole))
+                on_mail(
+                    FetchedMail(
+                        uid,
+                        len(raw) if self.told_size is None else self.told_size,
+                        self.arrivals[uid],
+                        header,
+                        whole,
+                    )
+                )
 
     async def fetch_raw(self, uid: int, limit: int) -> bytes | None:
         """The text, unless it is withheld."""

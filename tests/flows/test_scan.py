@@ -17,10 +17,11 @@ from mailgateway.errors import (
     Fault,
     LoginUnavailable,
     PeerError,
+    ProtocolViolation,
     Throttled,
     Unreachable,
 )
-from mailgateway.flows import deliver, folders
+from mailgateway.flows import deliver, folders, scan
 from mailgateway.flows.deliver import Claimant, Target
 from mailgateway.flows.patience import NARROWER, PATIENCE, WINDOW
 from mailgateway.flows.ports import Database
@@ -211,6 +212,20 @@ class ForwardTests(ScanTestCase):
         self.mailbox.lost_after = None
         self.scan()
         self.assertEqual(self.words(), ["one", "two"])
+
+    def test_a_server_that_tells_wrong_sizes(self) -> None:
+        """What was judged and is not filed yet is bounded by what came, and not by what was told."""
+        self.patch(scan, "BATCH", 1)
+        self.scan()
+        uids = []
+        for words in ("one", "two", "three"):
+            uids.append(self.answer(words))
+            self.stranger()  # so that each text is asked for by itself
+        self.mailbox.unscanned = 0
+        self.mailbox.told_size = 0
+        self.mailbox.poisoned_texts.add(uids[2])
+        self.failureResultOf(Deferred.fromCoroutine(self.scanner.scan(self.mailbox, None)), ProtocolViolation)
+        self.assertEqual((self.cursor(), len(self.words())), ((7, uids[1]), 2))
 
     def test_a_text_that_does_not_come_stops_the_scan_in_front_of_it(self) -> None:
         """Some servers answer OK without a text; the mail must not be passed over."""
