@@ -1,4 +1,4 @@
-"""Everything that runs for one account: a watcher for each watched folder, and its sender."""
+"""Everything that runs for one account: its Sent folder, its sender, a watcher for each watched folder."""
 
 import socket
 from datetime import UTC, datetime

@@ -29,7 +29,7 @@ from mailgateway.daemons.watching import IMPATIENT, Held
 from mailgateway.domain.reconnect import FailureClass, delay_seconds, failure_class
 from mailgateway.domain.special_use import Folder, find_sent
 from mailgateway.errors import CommandRefused, LoginUnavailable, PeerError, Throttled, Unreachable
-from mailgateway.flows.ports import SentCopy, SentFolder
+from mailgateway.flows.ports import SentFolder
 from mailgateway.ids import MessageId
 from mailgateway.mail.decode import parse_fields_kindly, split_message
 from mailgateway.protocols.imap import ImapConnection
@@ -79,10 +79,10 @@ class ImapSentFolder:
     _closed: bool = field(default=False, init=False)
     _leaving: Deferred[None] | None = field(default=None, init=False)
 
-    async def find(self, message_id: MessageId, limit: int = 65_536) -> SentCopy | None:
-        """The mail with exactly this Message-ID."""
+    async def find(self, message_id: MessageId, limit: int = 65_536) -> bytes | None:
+        """The first octets of the mail with exactly this Message-ID."""
 
-        async def look(connection: ImapConnection) -> SentCopy | None:
+        async def look(connection: ImapConnection) -> bytes | None:
             await connection.select(self._sent(), read_only=True)
             return await _search(connection, message_id, limit)
 
@@ -219,7 +219,7 @@ class ImapSentFolder:
             self._leaving = self._tasks.start(connection.logout(), "taking leave of the Sent folder")
 
 
-async def _search(connection: ImapConnection, message_id: MessageId, limit: int) -> SentCopy | None:
+async def _search(connection: ImapConnection, message_id: MessageId, limit: int) -> bytes | None:
     """The mail with this Message-ID in the selected folder: a search finds parts of it as well."""
     if len(message_id.encode()) > LONGEST_ID:
         raise CommandRefused("the Message-ID is too long to be searched for", code="TOOLONG")
@@ -228,7 +228,7 @@ async def _search(connection: ImapConnection, message_id: MessageId, limit: int)
     for uid in islice(newest, MOST_FOUND):
         raw = await connection.fetch_message(uid, limit)
         if raw is not None and _is_called(raw, message_id):
-            return SentCopy(uid, raw)
+            return raw
     return None
 
 

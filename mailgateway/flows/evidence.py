@@ -70,4 +70,4 @@ async def _copy(sent: SentFolder, message_id: MessageId, limit: int) -> Copy | N
     except PeerError as error:
         _log.warn("the Sent folder cannot be looked into: {error}", error=str(error))
         return NoCopy("the Sent folder cannot be looked into")
-    return NoCopy("no copy of it lies in the Sent folder") if found is None else Copy(found.raw)
+    return NoCopy("no copy of it lies in the Sent folder") if found is None else Copy(found)

@@ -24,7 +24,6 @@ __all__ = [
     "ProcessControl",
     "Reloaded",
     "ScanSummary",
-    "SentCopy",
     "SentFolder",
 ]
 
@@ -102,15 +101,6 @@ class KeyLookup(Protocol):
         """The answer for each name, within seconds; that DNS does not tell is one, too.  Never raises."""
 
 
-@frozen
-class SentCopy:
-    """A mail as it lies in the Sent folder."""
-
-    uid: int
-    raw: bytes = field(repr=False)
-    """Its first octets, as many as were asked for: its header, and what follows."""
-
-
 class SentFolder(Protocol):
     """The folder of an account in which mail programs keep what was sent; looks queue up.
 
@@ -118,7 +108,7 @@ class SentFolder(Protocol):
     the account has no such folder that can be found.  Never awaited inside a transaction.
     """
 
-    async def find(self, message_id: MessageId, limit: int = 65_536) -> SentCopy | None:
+    async def find(self, message_id: MessageId, limit: int = 65_536) -> bytes | None:
         """The mail with exactly this Message-ID, its first ``limit`` octets; ``None``: it is not there."""
 
     async def keep(self, raw: bytes, message_id: MessageId) -> bool:

@@ -226,7 +226,7 @@ def _row(statement: Any, dialect: Dialect, description: Sequence[Any] | None) ->
 def _failed(connection: Connection, sql: str, error: Exception) -> NoReturn:
     """Raise what Core raises for an error of the driver; a connection that is gone is not used again."""
     dialect = connection.dialect
-    lost = dialect.is_disconnect(error, connection.connection.dbapi_connection, None)  # type: ignore[arg-type]
+    lost = dialect.is_disconnect(error, connection.connection.dbapi_connection, None)  # type: ignore[arg-type]  # a driver's errors share no class
     if lost:
         connection.invalidate(error)
     raise DBAPIError.instance(

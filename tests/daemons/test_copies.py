@@ -12,7 +12,6 @@ from mailgateway.daemons.copies import Copies, keeps_copies
 from mailgateway.daemons.sender import Sender
 from mailgateway.domain.outbox import OutboxState
 from mailgateway.errors import CommandRefused, Unreachable
-from mailgateway.flows.ports import SentCopy
 from mailgateway.ids import MessageId
 from mailgateway.store import upkeep
 from mailgateway.store.database import Tx
@@ -54,7 +53,7 @@ class NotingFolder(FakeSentFolder):
     what: Callable[[], int] = field(kw_only=True)
     noted: list[int] = field(factory=list)
 
-    async def find(self, message_id: MessageId, limit: int = 65_536) -> SentCopy | None:
+    async def find(self, message_id: MessageId, limit: int = 65_536) -> bytes | None:
         """Look."""
         self.noted.append(self.what())
         return await super().find(message_id, limit)

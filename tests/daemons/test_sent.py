@@ -14,7 +14,6 @@ from mailgateway.errors import (
     Throttled,
     Unreachable,
 )
-from mailgateway.flows.ports import SentCopy
 from mailgateway.ids import MessageId
 from tests.daemons.sent_imap import SentHabits
 from tests.daemons.world import IMAP_PORT, PASSWORD, Network, Run
@@ -64,8 +63,8 @@ class SentTestCase(OutboundTestCase):
 
     def found(self, message_id: MessageId = ID) -> bytes | None:
         """Look, and be told."""
-        copy = self.successResultOf(self.look(message_id))
-        return None if copy is None else copy.raw
+        raw: bytes | None = self.successResultOf(self.look(message_id))
+        return raw
 
     def keep(self, raw: bytes = MAIL) -> "Deferred[Any]":
         """Begin to put a copy there."""
@@ -178,7 +177,7 @@ class ConnectionTests(SentTestCase):
         self.habits.folders[b"Sent"] = [MAIL]
         looks = [Deferred.fromCoroutine(self.sent.find(ID)) for _ in range(3)]
         self.network.settle()
-        self.assertEqual([self.successResultOf(each) for each in looks], [SentCopy(1, MAIL)] * 3)
+        self.assertEqual([self.successResultOf(each) for each in looks], [MAIL] * 3)
         self.assertEqual(len(self.network.dialled), 1)
 
     def test_who_comes_and_says_who_he_is(self) -> None:

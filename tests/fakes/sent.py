@@ -3,7 +3,7 @@
 from attrs import define, field
 
 from mailgateway.errors import MailgatewayError
-from mailgateway.flows.ports import SentCopy, SentFolder
+from mailgateway.flows.ports import SentFolder
 from mailgateway.ids import MessageId
 
 
@@ -16,13 +16,13 @@ class FakeSentFolder:
     asked: list[MessageId] = field(factory=list)
     kept: list[MessageId] = field(factory=list)
 
-    async def find(self, message_id: MessageId, limit: int = 65_536) -> SentCopy | None:
+    async def find(self, message_id: MessageId, limit: int = 65_536) -> bytes | None:
         """Look."""
         self.asked.append(message_id)
         if self.outage is not None:
             raise self.outage
         raw = self.mails.get(message_id)
-        return None if raw is None else SentCopy(list(self.mails).index(message_id) + 1, raw[:limit])
+        return None if raw is None else raw[:limit]
 
     async def keep(self, raw: bytes, message_id: MessageId) -> bool:
         """Put a mail there, once."""
