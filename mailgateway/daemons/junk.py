@@ -12,7 +12,7 @@ from twisted.logger import Logger
 
 from mailgateway.daemons.folders import folders_of
 from mailgateway.domain.special_use import find_junk
-from mailgateway.errors import CommandRefused
+from mailgateway.errors import CommandRefused, ProtocolViolation
 from mailgateway.protocols.imap import ImapConnection
 from mailgateway.providers import folder_names
 from mailgateway.wire.modified_utf7 import decode
@@ -59,6 +59,9 @@ class JunkCount:
             await self._count(connection)
         except CommandRefused:
             self._gone = True
+        except ProtocolViolation:  # nor will it be any better next time, and it costs the connection
+            self._gone = True
+            raise
 
     async def _find(self, connection: ImapConnection) -> bool:
         self._folder = find_junk(await folders_of(connection), folder_names().junk)

@@ -6,6 +6,7 @@ from mailgateway.daemons.junk import LOOK_SECONDS, JunkCount
 from mailgateway.daemons.watcher import Watcher
 from mailgateway.flows.scan import ScanRules
 from mailgateway.flows.sort import FilingRules
+from mailgateway.protocols import imap
 from tests.daemons.small_imap import Habits, SmallImap
 from tests.daemons.test_watcher import WatcherTestCase
 from tests.daemons.world import IMAP_PORT, KEY, Run
@@ -109,6 +110,14 @@ class JunkTests(WatcherTestCase):
             self.assertLessEqual(len([line for line in lines if b"LIST" in line or b"Spam" in line]), 2)
             self.assertEqual((watcher.remarks, self.state), ((), "watching"))
             self.end(watcher)
+
+    def test_more_folders_than_are_read(self) -> None:
+        """It costs the connection once, and not each quarter of an hour."""
+        self.patch(imap, "MAX_LISTED", 0)
+        self.watch()
+        self.pass_time(2 * 3_600)
+        self.assertEqual((len(self.network.accepted), self.state), (2, "watching"))
+        self.assertEqual(self.habits.verbs.count("LIST"), 1)
 
     def test_another_numbering(self) -> None:
         """A folder that was made anew is counted anew."""
