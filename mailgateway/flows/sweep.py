@@ -9,6 +9,7 @@ from mailgateway.domain.identity import Identity
 from mailgateway.domain.question import QuestionEvent
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.notify_person import ONCE_IN
+from mailgateway.mail.authenticity import AHEAD, OLDEST
 from mailgateway.store import envelopes, fates, held, questions, sessions, sources, told, upkeep, uploads
 from mailgateway.store.database import Database, Tx
 
@@ -17,7 +18,7 @@ LIMIT = 1_000
 
 UPLOAD_LIFE = timedelta(hours=1)
 OFFLINE_LIFE = timedelta(days=30)
-MEMORY = timedelta(days=90)
+MEMORY = OLDEST + AHEAD
 """How long a mail is known again at least; twice the life of a route when that is longer."""
 
 

@@ -31,13 +31,18 @@ from mailgateway.providers import Results as Placement
 from mailgateway.settings import Authentication, SingleMailboxProof
 
 OLDEST = timedelta(days=90)
-"""Mail older than this is not believed; what was said is remembered for so long."""
+"""Mail older than this is not believed."""
+
+AHEAD = timedelta(days=7)
+"""How far the clock of whoever wrote a mail may be ahead; what was said is remembered for both times."""
 
 DISAGREEMENT = (
     "our own check of the signature and the receiving server's results disagree: one of them was deceived, "
     "or something between the two rewrites mail"
 )
 """The one refusal that speaks of a forgery which came far; it is logged."""
+
+AGELESS = "the mail has no Date that can be read, so it could be sent again for ever"
 
 RESULTS, OWN_CHECK, SENT_COPY = "authentication-results", "dkim", "sent-copy"
 BOTH = f"{OWN_CHECK} and {RESULTS}"
@@ -131,6 +136,8 @@ def authenticate(inbound: Inbound, own: Own, evidence: Evidence = NO_EVIDENCE) -
             return Unauthenticated(f"{name} is there twice")
     if _is_old(inbound, evidence):
         return Unauthenticated(f"the mail is older than {OLDEST.days} days")
+    if _is_ahead(inbound, evidence):
+        return Unauthenticated(f"the Date of the mail is more than {AHEAD.days} days after its arrival")
     match own.authentication:
         case Authentication.SINGLE_MAILBOX:
             return _by_mailbox(inbound, own, evidence)
@@ -147,6 +154,19 @@ def _is_old(inbound: Inbound, evidence: Evidence) -> bool:
     written = moment(inbound.date)
     times = [evidence.received_at, written if isinstance(written, datetime) else None]
     return any(evidence.now - _aware(time, evidence.now) > OLDEST for time in times if time is not None)
+
+
+def _is_ageless(inbound: Inbound, evidence: Evidence) -> bool:
+    """Whether nobody can tell from the mail when it was written."""
+    return evidence.now is not None and not isinstance(moment(inbound.date), datetime)
+
+
+def _is_ahead(inbound: Inbound, evidence: Evidence) -> bool:
+    """Whether it could be sent again when it is forgotten, and would be no old mail yet."""
+    written = moment(inbound.date)
+    if evidence.received_at is None or not isinstance(written, datetime):
+        return False
+    return _aware(written, evidence.received_at) - evidence.received_at > AHEAD
 
 
 def _aware(time: datetime, like: datetime) -> datetime:
@@ -168,6 +188,8 @@ def _by_mailbox(inbound: Inbound, own: Own, evidence: Evidence) -> Authenticity:
             assert_never(proof)
     if inbound.message_id is None:
         return Unauthenticated("it has no Message-ID by which the Sent folder could know it")
+    if _is_ageless(inbound, evidence):
+        return Unauthenticated(AGELESS)
     if own.addresses and not _addressed_to(inbound, own, Coverage()):
         return Unauthenticated("the mail is not addressed to this gateway")
     match evidence.copy:
@@ -198,6 +220,8 @@ def _by_signature(inbound: Inbound, domain: str, own: Own, evidence: Evidence) -
             assert_never(coverage)
     if not coverage.covers("date"):  # whether there is one or not: it can be taken off
         return Unauthenticated("the signature does not cover Date, so the mail could be sent again for ever")
+    if coverage.fields is not None and _is_ageless(inbound, evidence):
+        return Unauthenticated(AGELESS)
     if own.addresses and not _addressed_to(inbound, own, coverage):
         return Unauthenticated("the mail is not addressed to this gateway")
     if evidence.received_at is None:

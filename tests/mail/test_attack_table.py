@@ -225,6 +225,16 @@ def evidence_rows() -> dict[str, Row]:
         "34 a Date that the signature leaves out": Row(
             COMPANY.sign(plain, names=[each for each in NAMES if each != "date"]), UNAUTHENTICATED
         ),
+        "34 a Date that nobody can read": Row(
+            COMPANY.sign(plain.replace(b"Date: Mon, 30 Nov 2026", b"Date: someday")), UNAUTHENTICATED
+        ),
+        "34 a signed mail that never had a Date": Row(
+            COMPANY.sign(plain.replace(b"Date: Mon, 30 Nov 2026 11:59:00 +0000\r\n", b"")), UNAUTHENTICATED
+        ),
+        "34 a clock that is ahead": Row(COMPANY.sign(plain.replace(b"30 Nov 2026", b"05 Dec 2026")), None),
+        "34 a Date from when we shall have forgotten the mail": Row(
+            COMPANY.sign(plain.replace(b"30 Nov 2026", b"30 Dec 2026")), UNAUTHENTICATED
+        ),
         "34 the same without its Date": Row(
             COMPANY.sign(
                 plain.replace(b"Date: Mon, 30 Nov 2026 11:59:00 +0000\r\n", b""),
@@ -567,6 +577,14 @@ class SentCopyTests(SynchronousTestCase):
             assert isinstance(judged, FromPerson)
             self.assertEqual(judged.inbound.raw, sent)
             self.assertEqual(typed_words(judged.inbound, self.own, None).text.strip(), "fine")
+
+    def test_a_date_that_nobody_can_read(self) -> None:
+        """The copy lies there for ever, and the mail could come again when it is forgotten."""
+        for date in (b"Date: someday\r\n", b""):
+            mail = self.sent.replace(b"Date: Mon, 30 Nov 2026 11:59:00 +0000\r\n", date)
+            judged = self.judged(mail, mail)
+            assert isinstance(judged, Refused)
+            self.assertEqual(judged.verdict, UNAUTHENTICATED)
 
     def test_a_copy_of_our_own(self) -> None:
         """A provider may give it another Message-ID, and whoever sends it again leaves our marker out."""
