@@ -53,8 +53,11 @@ def attachments_command(
         try:
             files = client.claim(delivery, instance)["attachments"]
         except ApiRefused as refused:
-            if refused.code != "acked" or not wanted:
+            if refused.code != "acked":
                 raise
+            if not wanted:
+                message = "The message was taken over already: name the files that are wanted, such as a1."
+                fail(Exit.FAILED, "acked", message, as_json=as_json)
         known = {each["id"]: each["filename"] for each in files}
         unknown = [each for each in wanted if known and each not in known]
         if unknown:
@@ -63,7 +66,11 @@ def attachments_command(
         written = []
         for name in wanted or known:
             data = client.attachment(delivery, name, instance)
-            path = write_new(folder, known.get(name, name), data)
+            try:
+                path = write_new(folder, known.get(name, name), data)
+            except OSError as error:
+                why = error.strerror or str(error)
+                fail(Exit.FAILED, "not_written", f"{folder} cannot be written to: {why}.", as_json=as_json)
             written.append({"id": name, "path": str(path), "size": len(data)})
     lines = [str(each["path"]) for each in written]
     say({"files": written}, lines or "The message has no files.", as_json=as_json)

@@ -14,7 +14,7 @@ from mailgateway.cli.service import found_settings
 @click.argument("mails", nargs=-1, required=True, metavar="MAIL...", type=click.Path())
 @click.option(
     "--context",
-    type=click.Path(path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
     help="JSON: what a running gateway would know of itself and of the mail that is answered.",
 )

@@ -39,7 +39,7 @@ def wait_command(
         client.ping(name, instance)  # a service that is not there is told at once, not waited for
         delivery = next_delivery(client, name, instance, wanted=lambda _: True, seconds=seconds)
         if delivery is None:
-            fail(Exit.FAILED, "nothing_came", f"Nothing came within {seconds:g} seconds.", as_json=as_json)
+            fail(Exit.FAILED, "nothing_came", f"Nothing came within {seconds:g} s.", as_json=as_json)
         text = delivery.get("rendered") or delivery["body"]
         say({"delivery": delivery, "acked": not no_ack}, text, as_json=as_json)
         sys.stdout.flush()  # said before it is acked: a reader that is gone must not lose the message

@@ -62,7 +62,7 @@ def reporting(*, as_json: bool) -> Iterator[None]:
         hint = "Start mailgateway with `mailgateway ensure`, or `systemctl --user start mailgateway`."
         fail(Exit.UNREACHABLE, "unreachable", f"{_sentence(error)} {hint}", as_json=as_json)
     except ApiRefused as error:
-        fail(Exit.FAILED, error.code, error.message, as_json=as_json, more=error.details)
+        fail(Exit.FAILED, error.code, _sentence(error), as_json=as_json, more=error.details)
     except MailgatewayError as error:
         fail(Exit.FAILED, "failed", _sentence(error), as_json=as_json)
 

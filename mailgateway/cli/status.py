@@ -14,7 +14,10 @@ from mailgateway.errors import ConfigError
 from mailgateway.settings import Settings
 
 ADVICE = {
-    "backing-off": "The mail server cannot be reached now; mailgateway tries again by itself.",
+    "backing-off": (
+        "The mail server cannot be reached or used now; mailgateway tries again by itself. Its log says why "
+        "(`journalctl --user -u mailgateway`, or `service.log` in the state directory)."
+    ),
     "refused": (
         "The password was refused twice. mailgateway has stopped trying so that the account is not locked. "
         "Mend the password, then run `mailgateway reload`."

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from attrs import define, evolve, field
 from twisted.internet.defer import Deferred, DeferredLock
+from twisted.logger import Logger
 
 from mailgateway.daemons.tasks import Tasks, to_the_end
 from mailgateway.daemons.watching import Condition
@@ -18,6 +19,8 @@ from mailgateway.flows import health as rows
 from mailgateway.flows.health import AccountHealth
 from mailgateway.flows.ports import AccountStatus, Database
 from mailgateway.ids import AccountName
+
+_log = Logger()
 
 
 def utc_now() -> datetime:
@@ -38,6 +41,8 @@ class DoorHealth:
     now: Callable[[], datetime] = utc_now
     _health: AccountHealth = field(init=False)
     _writing: DeferredLock = field(factory=DeferredLock, init=False)
+    _logged: str = field(default="", init=False)
+    """The failure that the log has told of since all was well."""
 
     def __attrs_post_init__(self) -> None:
         self._health = AccountHealth(
@@ -64,7 +69,8 @@ class DoorHealth:
     def login(self) -> LoginRecord:
         """What is remembered of logins."""
         health = self._health
-        refused = health.failure == FailureClass.CREDENTIAL
+        # a login that was not even tried, since the other door's was refused, says nothing of this credential
+        refused = health.failure == FailureClass.CREDENTIAL and health.refusals > 0
         return LoginRecord(
             health.credential_digest,
             health.refusals,
@@ -77,7 +83,9 @@ class DoorHealth:
     def status(self) -> AccountStatus:
         """What ``/health`` shows."""
         health = self._health
-        return AccountStatus(health.state, health.since, health.next_attempt_at, health.failure)
+        waits = health.state in {AccountState.BACKING_OFF, AccountState.REFUSED, AccountState.STOPPED}
+        until = health.next_attempt_at if waits else None
+        return AccountStatus(health.state, health.since, until, health.failure)
 
     @property
     def last_error(self) -> str:
@@ -113,7 +121,11 @@ class DoorHealth:
         )
 
     def tell(self, condition: Condition) -> None:
-        """Hear of a change of the watching; only what a restart must know is written."""
+        """Hear of a change of the watching; only what a restart must know is written.
+
+        Why it failed is logged once, until all is well again: ``/health`` is open to everybody, and cannot
+        repeat the words of a server.
+        """
         health = self._health
         waiting = condition.seconds is not None
         known = evolve(
@@ -124,7 +136,9 @@ class DoorHealth:
         match condition.state:
             case AccountState.WATCHING | AccountState.POLLING | AccountState.SENDING:
                 known = evolve(known, failure="", failures=0, next_attempt_at=None, last_error="")
+                self._logged = ""
             case AccountState.BACKING_OFF | AccountState.REFUSED:
+                self._log_failure(condition.error)
                 until = self.now() + timedelta(seconds=condition.seconds or 0) if waiting else None
                 known = evolve(
                     known,
@@ -137,6 +151,11 @@ class DoorHealth:
         self._health = known
         if worth_keeping:
             self.tasks.start(self._write(known), "remembering the account's health")
+
+    def _log_failure(self, error: str) -> None:
+        if error and error != self._logged:
+            self._logged = error
+            _log.warn("account {name}: {error}", name=self.name, error=error)
 
     async def _write(self, health: AccountHealth) -> None:
         self._health = health

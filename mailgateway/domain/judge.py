@@ -129,7 +129,7 @@ def _judge_sender(inbound: Inbound, own: Own, evidence: Evidence) -> Judged:
     if isinstance(sender, OddSender):
         return Refused(verdict=Verdict.NOT_ALLOWED, reason=sender.reason, inbound=inbound)
     if sender.address not in own.allowed:
-        return Refused(verdict=Verdict.NOT_ALLOWED, reason="From is not an allowed person", inbound=inbound)
+        return Refused(verdict=Verdict.NOT_ALLOWED, reason="From is not in people.allowed", inbound=inbound)
     if from_list(inbound):
         return Refused(verdict=Verdict.AUTOMATIC, reason="a mailing list distributed it", inbound=inbound)
     match authenticate(inbound, own, evidence):

@@ -39,7 +39,10 @@ _ENDS: Mapping[Verdict, tuple[str, str]] = {
         RECEIVED,
         "that a person wrote it is not proven (security.single_mailbox_proof)",
     ),
-    Verdict.NO_TOKEN: (PARSED, "it names no session: it has no tag, and replies to no mail of ours"),
+    Verdict.NO_TOKEN: (
+        PARSED,
+        "it names no session: it has no tag that was given out, and replies to no mail of ours",
+    ),
     Verdict.EXPIRED_TOKEN: (PARSED, "the conversation that it belongs to is over (security.route_ttl_hours)"),
     Verdict.AMBIGUOUS: (PARSED, "it names two conversations"),
     Verdict.OTHER_DEVICE: (PARSED, "it belongs to a session of another machine"),

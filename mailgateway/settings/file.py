@@ -33,7 +33,8 @@ def config_path(given: str | os.PathLike[str] | None, environ: Mapping[str, str]
         if os.access(place, os.F_OK):
             return place
     looked = " and ".join(str(place) for place in places)
-    raise ConfigError([Problem("", f"there are no settings; looked for {looked}; name them with --config")])
+    message = f"there are no settings; looked for {looked}; write one of them, or name another with --config"
+    raise ConfigError([Problem("", message)])
 
 
 def load(

@@ -119,6 +119,15 @@ class RefusalTests(LoginsTestCase):
         self.restart(environ={"IMAP_PASSWORD": "mended"})
         self.assertEqual(self.attempt(Door.IMAP, let_in), "a connection")
 
+    def test_the_old_password_is_not_held_back_for_a_slip(self) -> None:
+        """SMTP was never tried with the wrong one; when that is taken back, nothing speaks against IMAP."""
+        self.attempt(Door.SMTP, let_in)
+        self.restart(environ={"IMAP_PASSWORD": "a slip"})
+        self.held(Door.IMAP)
+        self.run_.smtp.tell(Condition(AccountState.REFUSED, FailureClass.CREDENTIAL, seconds=600.0))
+        self.restart()
+        self.assertEqual(self.attempt(Door.IMAP, let_in), "a connection")
+
     def test_different_passwords_count_together(self) -> None:
         """The provider sees one account, whatever the passwords of its doors are."""
         self.restart(account=account(smtp=server(SMTP_PORT, "SMTP_PASSWORD")))
@@ -373,6 +382,33 @@ class HealthTests(SynchronousTestCase):
         self.health.tell(Condition(AccountState.WATCHING))
         self.health.tell(Condition(AccountState.WATCHING))
         self.assertEqual(self.database.writes, 2)
+
+    def test_why_it_failed_is_logged_once(self) -> None:
+        """A certificate, a folder that is not there: only the log can say it; not at every attempt."""
+        told: list[str] = []
+
+        @implementer(ILogObserver)
+        def hear(event: LogEvent) -> None:
+            told.append(formatEvent(event))
+
+        globalLogPublisher.addObserver(hear)
+        self.addCleanup(globalLogPublisher.removeObserver, hear)
+        failed = Condition(AccountState.BACKING_OFF, FailureClass.NETWORK, 1, 2.0, "no such certificate")
+        for condition in (failed, Condition(AccountState.CONNECTING), failed):
+            self.health.tell(condition)
+        self.assertEqual(
+            [line for line in told if "certificate" in line], ["account main: no such certificate"]
+        )
+        self.health.tell(Condition(AccountState.WATCHING))
+        self.health.tell(failed)
+        self.assertEqual(len([line for line in told if "certificate" in line]), 2)
+
+    def test_an_attempt_that_goes_on_is_not_waited_for(self) -> None:
+        """While it connects, ``/health`` names no time of a next attempt."""
+        self.health.tell(Condition(AccountState.BACKING_OFF, FailureClass.NETWORK, 1, 2.0, "away"))
+        self.assertIsNotNone(self.health.status.next_attempt_at)
+        self.health.tell(Condition(AccountState.CONNECTING))
+        self.assertIsNone(self.health.status.next_attempt_at)
 
     def test_since_moves_with_the_state_only(self) -> None:
         """``/health`` tells how long the state lasts."""
