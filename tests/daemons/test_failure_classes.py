@@ -7,7 +7,7 @@ from attrs import frozen
 from mailgateway.daemons.watcher import Watcher
 from mailgateway.domain.reconnect import FailureClass
 from tests.daemons.small_imap import Habits
-from tests.daemons.test_watcher import THROTTLED, WatcherTestCase
+from tests.daemons.watching import THROTTLED, WatcherTestCase
 from tests.daemons.world import ENVIRON, IMAP_PORT
 
 

@@ -28,7 +28,7 @@ from mailgateway.providers import Poll, of_imap
 from mailgateway.wire.sasl import BearerToken, end_of_token
 from tests.daemons.small_imap import Habits as ServerHabits
 from tests.daemons.small_imap import SmallImap
-from tests.daemons.test_watcher import WatcherTestCase
+from tests.daemons.watching import WatcherTestCase
 from tests.daemons.world import IMAP_PORT, KEY, Run
 from tests.flows.inbound import OWN, TTL
 from tests.flows.outbound import ACCOUNT, IDENTITY
@@ -182,27 +182,9 @@ class AskTests(WatcherTestCase):
         blind = type("Blind", (BlindImap,), {"shows": poll})
         self.network.servers[IMAP_PORT] = lambda: blind(self.habits)
 
-    def begin(self, host: str = "127.0.0.1") -> Watcher:
+    def watch(self, host: str = "127.0.0.1") -> Watcher:
         """A new process that watches a server of this name."""
-        run = Run(self.network, self.database)
-        self.now(run.load())
-        watcher = Watcher(
-            self.network,
-            self.database,
-            self.gateway.bell,
-            ScanRules(FilingRules(IDENTITY, OWN, KEY), TTL),
-            run.logins,
-            "INBOX",
-            run.imap,
-            60,
-            lambda _: None,
-            habits=Habits(of_imap(host), self.network.seconds),
-        )
-        watcher.startService()
-        self.later(0)
-        self.addCleanup(self.end, watcher)
-        self.health = run.imap
-        return watcher
+        return self.begin(habits=Habits(of_imap(host), self.network.seconds))
 
     def uid(self) -> int:
         """Up to where the folder was read."""
@@ -224,7 +206,7 @@ class AskTests(WatcherTestCase):
         for host, poll in (("imap.163.com", Poll.STATUS), ("imap.naver.com", Poll.SELECT)):
             self.setUp()
             self.shows(poll)
-            watcher = self.begin(host)
+            watcher = self.watch(host)
             self.assertEqual([self.looks_until_found() for _ in range(3)], [1, 1, 1], host)
             self.assertEqual(self.dialled, 1)
             self.assertEqual(watcher.remarks, ())
@@ -233,14 +215,14 @@ class AskTests(WatcherTestCase):
     def test_no_idle_where_it_is_not_worth_it(self) -> None:
         """Though it is offered."""
         self.habits.login = ServerHabits().login
-        self.begin("imap.163.com")
+        self.watch("imap.163.com")
         self.assertEqual(self.state, "polling")
         self.assertNotIn("IDLE", self.habits.verbs)
 
     def test_a_stranger_teaches_that_noop_shows_nothing(self) -> None:
         """Found out within a quarter of an hour, and at the next look from then on."""
         self.shows(Poll.STATUS)
-        watcher = self.begin()
+        watcher = self.watch()
         self.assertLessEqual(self.looks_until_found() * 67, STATUS_SECONDS + 67)
         self.assertEqual([self.looks_until_found() for _ in range(3)], [1, 1, 1])
         (remark,) = watcher.remarks
@@ -250,7 +232,7 @@ class AskTests(WatcherTestCase):
     def test_a_stranger_teaches_that_only_select_shows_something(self) -> None:
         """Within an hour each, twice; at the next look from then on."""
         self.shows(Poll.SELECT)
-        watcher = self.begin()
+        watcher = self.watch()
         for _ in range(2):
             self.assertLessEqual(self.looks_until_found() * 67, SELECT_SECONDS + STATUS_SECONDS + 67)
         self.assertEqual([self.looks_until_found() for _ in range(3)], [1, 1, 1])
@@ -258,7 +240,7 @@ class AskTests(WatcherTestCase):
 
     def test_a_good_server_is_not_suspected(self) -> None:
         """A day of mail: NOOP stays the way, and the folder is selected once an hour at most."""
-        watcher = self.begin()
+        watcher = self.watch()
         for _ in range(60):
             self.assertEqual(self.looks_until_found(), 1)
         for _ in range(24 * 54):
@@ -269,7 +251,7 @@ class AskTests(WatcherTestCase):
     def test_a_deaf_idle_is_renewed_more_often(self) -> None:
         """Row 2: from nine minutes to four and a half, after two mails that were never announced."""
         self.habits.login = ServerHabits().login
-        watcher = self.begin()
+        watcher = self.watch()
         watcher.scan_interval_seconds = 0
         self.later(67)
         for _ in range(2):

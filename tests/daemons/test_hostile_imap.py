@@ -8,7 +8,7 @@ from itertools import repeat
 from mailgateway.domain.reconnect import FailureClass
 from mailgateway.flows import deliver, folders
 from tests.daemons.small_imap import Habits
-from tests.daemons.test_watcher import THROTTLED, WatcherTestCase
+from tests.daemons.watching import THROTTLED, WatcherTestCase
 from tests.daemons.world import IMAP_PORT
 from tests.flows.inbound import letter
 from tests.flows.outbound import ACCOUNT, IDENTITY, S1

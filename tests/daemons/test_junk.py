@@ -4,14 +4,10 @@ from typing import Any
 
 from mailgateway.daemons.junk import LOOK_SECONDS, JunkCount
 from mailgateway.daemons.watcher import Watcher
-from mailgateway.flows.scan import ScanRules
-from mailgateway.flows.sort import FilingRules
 from mailgateway.protocols import imap
 from tests.daemons.small_imap import Habits, SmallImap
-from tests.daemons.test_watcher import WatcherTestCase
-from tests.daemons.world import IMAP_PORT, KEY, Run
-from tests.flows.inbound import OWN, TTL
-from tests.flows.outbound import IDENTITY
+from tests.daemons.watching import WatcherTestCase
+from tests.daemons.world import IMAP_PORT
 
 
 class JunkImap(SmallImap):
@@ -48,25 +44,7 @@ class JunkTests(WatcherTestCase):
         """Watch a server whose junk folder is so."""
         self.kind: Any = type("Junk", (JunkImap,), server)
         self.network.servers[IMAP_PORT] = lambda: self.kind(self.habits)
-        run = Run(self.network, self.database)
-        self.now(run.load())
-        watcher = Watcher(
-            self.network,
-            self.database,
-            self.gateway.bell,
-            ScanRules(FilingRules(IDENTITY, OWN, KEY), TTL),
-            run.logins,
-            "INBOX",
-            run.imap,
-            60,
-            lambda _: None,
-            junk=JunkCount(self.network.seconds),
-        )
-        watcher.startService()
-        self.later(0)
-        self.addCleanup(self.end, watcher)
-        self.health = run.imap
-        return watcher
+        return self.begin(junk=JunkCount(self.network.seconds))
 
     def pass_time(self, seconds: float = LOOK_SECONDS) -> None:
         """Until the next count, and a little more."""
