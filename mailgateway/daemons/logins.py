@@ -60,11 +60,14 @@ class Logins:
     openings: Openings = field(factory=Openings)
     """Shared by all accounts, where there are many."""
     _unproven: DeferredLock = field(factory=DeferredLock, init=False)
+    _resting: dict[Door, tuple[str, datetime]] = field(factory=dict, init=False, repr=False)
+    """Which credential is in doubt at a door, and until when it is left alone."""
 
     async def credential(self, door: Door) -> Credential:
         """The credential for a login that is made now.
 
-        Raises ``Held`` when it must not be tried, and ``TokenUnavailable`` when it cannot be had now.
+        Raises ``Held`` when it must not be tried, ``LoginUnavailable`` while it is in doubt, and
+        ``TokenUnavailable`` when it cannot be had now.
         """
         credential = await self._obtain(door)
         self._permit(door, credential)
@@ -101,8 +104,11 @@ class Logins:
         return result
 
     def _permit(self, door: Door, credential: Credential) -> None:
-        """Raise ``Held`` when the credential must not be tried now."""
-        here, there = self._records(door, self._digest(door, credential))
+        """Raise ``Held`` or ``LoginUnavailable`` when the credential must not be tried now."""
+        digest = self._digest(door, credential)
+        if (rest := self._rest(door, digest)) > 0:
+            raise LoginUnavailable("a login was refused without a reason just now", retry_after=rest)
+        here, there = self._records(door, digest)
         match may_log_in(here, there, self.now()):
             case MayTry():
                 return
@@ -114,6 +120,7 @@ class Logins:
     async def _succeeded(self, door: Door, credential: Credential) -> None:
         """The server let us in."""
         health, digest = self._health(door), self._digest(door, credential)
+        self._resting.pop(door, None)
         known = health.login.about(digest)
         if known.succeeded() != health.login:
             await health.remember_login(known.succeeded())
@@ -123,9 +130,13 @@ class Logins:
     ) -> Held | LoginUnavailable:
         """The server refused; returns what the caller raises once this is committed."""
         health, digest = self._health(door), self._digest(door, credential)
+        if not error.code and (rest := self._rest(door, digest)) > 0:
+            # one of several that were on their way together: the server has trouble once, not so many times
+            return LoginUnavailable(error.text, retry_after=rest)
         doubted = health.login.about(digest).doubted() if not error.code else None
         if doubted is not None:
             record, wait = doubted
+            self._resting[door] = digest, self.now() + timedelta(seconds=wait)
             await health.remember_login(record)
             return LoginUnavailable(error.text, retry_after=wait)
         provider = self._provider(door)
@@ -147,6 +158,12 @@ class Logins:
                 return Held(at, error)
             case _:
                 return Held(None, error)
+
+    def _rest(self, door: Door, digest: str) -> float:
+        """For how many seconds the credential is left alone, since it is in doubt."""
+        known, until = self._resting.get(door, ("", self.now()))
+        seconds = (until - self.now()).total_seconds() if known == digest else 0.0
+        return seconds if seconds >= 1 else 0.0  # clocks differ a little: who has waited is not sent away
 
     def _health(self, door: Door) -> DoorHealth:
         return self.imap if door is Door.IMAP else self.smtp

@@ -222,6 +222,33 @@ class DoubtTests(LoginsTestCase):
         self.assertIsInstance(last, Held)
         self.assertIsNone(last.until)
 
+    def test_several_folders_doubt_once(self) -> None:
+        """Connections that are refused together, and those that come meanwhile, do not use the benefit up."""
+        self.attempt(Door.IMAP, let_in)
+        asked: list[Deferred[None]] = []
+
+        async def slowly() -> None:
+            waiting: Deferred[None] = Deferred()
+            asked.append(waiting)
+            await waiting
+
+        async def whole() -> None:
+            credential = await self.run_.logins.credential(Door.IMAP)
+            await self.run_.logins.log_in(Door.IMAP, credential, slowly)
+
+        attempts = [Deferred.fromCoroutine(whole()) for _ in range(5)]
+        for each in asked:
+            each.errback(LoginRefused("NO LOGIN failed"))
+        attempts.append(Deferred.fromCoroutine(whole()))
+        self.assertEqual(len(asked), 5)
+        for attempt in attempts:
+            error = self.failureResultOf(attempt, LoginUnavailable).value
+            self.assertTrue(299 < error.retry_after <= 300, error.retry_after)
+        self.assertEqual((self.run_.imap.login.doubts, self.run_.imap.login.refusals), (1, 0))
+        self.database.advance(minutes=5)
+        self.assertEqual(self.attempt(Door.IMAP, let_in), "a connection")
+        self.assertEqual(self.run_.imap.login.doubts, 0)
+
     def test_a_login_ends_the_doubt(self) -> None:
         """The next three are three again."""
         self.attempt(Door.IMAP, let_in)
