@@ -317,3 +317,10 @@ class Service:
 def now() -> datetime:
     """The time of day, UTC."""
     return datetime.now(UTC)
+
+
+def show_help(text: str | None) -> None:
+    """End with what a script says of itself, where that is asked for; call it before anything is measured."""
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(text)
+        sys.exit(0)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from _replay import Mail, ReplayServer
-from _world import AGENT, PASSWORD, ROBIN, ROOT, row, stranger
+from _world import AGENT, PASSWORD, ROBIN, ROOT, row, show_help, stranger
 
 from mailgateway.mail.inbound import SCAN_FIELDS
 
@@ -159,6 +159,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    show_help(__doc__)
     if len(sys.argv) > 2:
         port = int(sys.argv[2])
         outcome = bare(port) if sys.argv[1] == "bare" else scan(port, sys.argv[1] == "ticking")

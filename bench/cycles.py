@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from _replay import ReplayServer
-from _world import ROBIN, SESSION, Service, cpu_seconds, folder, median, now, row
+from _world import ROBIN, SESSION, Service, cpu_seconds, folder, median, now, row, show_help
 
 from mailgateway.demo.service import free_port
 from mailgateway.domain.envelope import Envelope, EnvelopeKind, Source, Trust
@@ -228,5 +228,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    show_help(__doc__)
     os.environ.pop("PYTHONUNBUFFERED", None)
     main()

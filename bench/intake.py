@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from _replay import ReplayServer
-from _world import AGENT, PASSWORD, ROBIN, Service, folder, replies, reply, row
+from _world import AGENT, PASSWORD, ROBIN, Service, folder, replies, reply, row, show_help
 
 from mailgateway.domain.judge import FromPerson, judge
 from mailgateway.mail.own import Own
@@ -91,6 +91,7 @@ def parsed() -> float:
 
 
 if __name__ == "__main__":
+    show_help(__doc__)
     with folder() as one:
         mine, theirs = ours(one), plain(one)
         row(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from _marked import STATIONS
-from _world import AGENT, PASSWORD, ROBIN, Service, folder, median, reply, routed, row, say
+from _world import AGENT, PASSWORD, ROBIN, Service, folder, median, reply, routed, row, say, show_help
 from twisted.trial.unittest import SkipTest
 
 from tests.fakes.authority import Authority
@@ -192,4 +192,5 @@ def breakdown(path: Path, ways: Sequence[tuple[float, float]]) -> None:
 
 
 if __name__ == "__main__":
+    show_help(__doc__)
     main()

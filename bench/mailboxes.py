@@ -28,6 +28,7 @@ from _world import (
     folder,
     resident_mb,
     row,
+    show_help,
     switches,
 )
 from attrs import define
@@ -229,6 +230,7 @@ def main(count: int) -> None:
 
 
 if __name__ == "__main__":
+    show_help(__doc__)
     if sys.argv[1:2] == ["serve"]:
         serve(sys.argv[2])
     else:

@@ -331,7 +331,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=0.5)
     parser.add_argument("--rate", type=float, default=10.0, help="mails a second")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
-    parser.add_argument("--kills", type=int, default=0, help="SIGKILLs in the first half")
+    parser.add_argument("--kills", type=int, default=0, help="SIGKILLs in the first quarter")
     parser.add_argument("--json", type=Path, help="where the figures go")
     parser.add_argument("--plot", type=Path, help="where the picture (SVG) goes")
     given = parser.parse_args()

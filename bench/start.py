@@ -21,6 +21,7 @@ from _world import (
     median,
     resident_mb,
     row,
+    show_help,
     switches,
 )
 
@@ -152,4 +153,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    show_help(__doc__)
     main()

@@ -6,14 +6,12 @@ finds the parts and decodes the text.
 
 import email
 import email.policy
-import sys
 import time
 from collections.abc import Callable, Sequence
 from email.message import EmailMessage
 from functools import partial
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from _world import show_help
 
 from mailgateway.domain.explain import Context
 from mailgateway.domain.judge import judge_inbound
@@ -70,4 +68,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    show_help(__doc__)
     main()

@@ -130,7 +130,10 @@ def json_of(answer: Answer) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise WrongService("what answers there does not speak as mailgateway does")
+        raise WrongService(
+            "what answers there does not speak as mailgateway does: another program has that port, so stop "
+            "it or set another daemon.port"
+        )
     return value
 
 
