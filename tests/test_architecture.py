@@ -41,6 +41,9 @@ LAZY_ONLY = {"cli": frozenset({"operator", "demo", "mcp"})}
 
 NO_TWISTED = PURE | {"client"}
 
+OUTSIDE = frozenset({"os", "random", "secrets", "socket", "subprocess", "threading", "time", "uuid"})
+"""Modules by which a function comes to know more than its arguments."""
+
 
 def layer_of(path: Path) -> str:
     """The layer that a file of the package belongs to."""
@@ -107,6 +110,24 @@ class ArchitectureTests(SynchronousTestCase):
                 or name.split(".")[0] == "asyncio"
             )
         ]
+        self.assertEqual(wrong, [])
+
+    def test_pure_layers_read_no_clock_and_draw_no_chance(self) -> None:
+        """Time and random bytes are arguments, so the same mail is judged in the same way tomorrow."""
+        wrong = []
+        for path in modules():
+            if layer_of(path) not in PURE:
+                continue
+            wrong += [
+                f"{path.relative_to(PACKAGE)} imports {name}" for name, _ in imports(path) if name in OUTSIDE
+            ]
+            wrong += [
+                f"{path.relative_to(PACKAGE)}:{node.lineno} asks {ast.unparse(node.func)}"
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                if isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in {"now", "utcnow", "today"}
+            ]
         self.assertEqual(wrong, [])
 
     def test_sql_lives_in_the_store(self) -> None:
