@@ -89,7 +89,7 @@ def read_report(tx: Tx, bounce: BounceOf) -> Reported | None:
         failed, delayed, why = [], [], {}
         for one in mail.recipients:
             report = _about(one, bounce, alone=len(mail.recipients) == 1)
-            if report is None or not _reached(mail, one):
+            if report is None or not _reached(mail, one) or _has_answered(tx, mail, one):
                 continue
             if report.outcome is Outcome.FAILED:
                 why[one.address] = _meaning(report)
@@ -105,6 +105,12 @@ def _reached(mail: OutboxRow, one: RecipientRow) -> bool:
     """Whether a server has taken the mail for the recipient, or may have; it may report before we know."""
     sending = mail.state is OutboxState.SENDING and one.state is RecipientState.WAITING
     return sending or one.state in _TAKEN
+
+
+def _has_answered(tx: Tx, mail: OutboxRow, one: RecipientRow) -> bool:
+    """Whether the recipient has answered the question in the mail by mail, which shows that it arrived."""
+    answer = None if mail.question_id is None else questions.answer_of(tx, mail.question_id)
+    return answer is not None and answer.door == "mail" and answer.by == normalise_address(one.address)
 
 
 def _about(one: RecipientRow, bounce: BounceOf, *, alone: bool) -> RecipientReport | None:

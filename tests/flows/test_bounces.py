@@ -138,6 +138,12 @@ class NotBelievedTests(BounceTestCase):
         """A report about somebody to whom the mail was not sent."""
         self.nothing_happens(report(self.sent.message_id, recipient="eve@evil.example"))
 
+    def test_a_question_that_was_answered(self) -> None:
+        """Who has answered got it: a report comes too late to be true."""
+        sent = self.send("decision", options=("yes", "no"))
+        self.receive(self.reply("yes", sent))
+        self.nothing_happens(report(sent.message_id))
+
     def test_an_unknown_id(self) -> None:
         """An id of our form that was never issued."""
         self.nothing_happens(report("<mg.abcdef.0123456789abcdef.00112233@example.org>"))
