@@ -8,6 +8,7 @@ never none.
 from datetime import datetime, timedelta
 
 from attrs import evolve
+from twisted.logger import Logger
 
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.mode import Mode
@@ -23,6 +24,11 @@ from mailgateway.store.database import Database, Tx
 from mailgateway.store.settles import Settle
 
 SUBJECT_LIMIT = 80
+
+REFUSED_SECONDS = 600
+"""When what could not be mailed is tried again."""
+
+_log = Logger()
 
 AT_ONCE = 100
 """So many are sent in one go."""
@@ -92,25 +98,26 @@ async def _send(
         )
         return request, prepare(tx, identity, sender, request, chance, _no_uploads)
 
-    request, ready = await database.read(compose)
-
     def work(tx: Tx) -> Submitted | None:
         if not settles.take(tx, settle) or modes.current(tx, identity.machine_id) is Mode.OFF:
             return None
-        try:
-            return place(tx, identity, sender, request, ready)
-        except Refusal as refusal:
-            if refusal.code != "send_budget":
-                raise
-            # nothing was written: it waits on, unless another one replaces it meanwhile
-            wait = timedelta(seconds=refusal.details["retryAfter"])
+        return place(tx, identity, sender, request, ready)
+
+    def put_off(tx: Tx) -> None:
+        if settles.take(tx, settle):  # unless another one has replaced it meanwhile
             settles.put(tx, evolve(settle, due_at=tx.now + wait))
-            return None
 
     try:
+        request, ready = await database.read(compose)
         submitted = await database.run(work)
     except StaleWrite:
         return None  # rolled back: the settle still waits, and the next round draws another route id
+    except Refusal as refusal:  # rolled back, too
+        wait = timedelta(seconds=refusal.details.get("retryAfter", REFUSED_SECONDS))
+        await database.run(put_off)
+        if refusal.code != "send_budget":
+            _log.warn("a settled turn is not mailed now: {why}", why=refusal.message)
+        return None
     if submitted is None:
         return None
     bell.ring(*rings(submitted, request))

@@ -29,7 +29,7 @@ from mailgateway.daemons.service_manager import Watchdog, notify
 from mailgateway.daemons.sweeper import Sweeper
 from mailgateway.daemons.tasks import Tasks, fault_of
 from mailgateway.domain.identity import Identity
-from mailgateway.errors import ConfigError, Refusal, StoreError
+from mailgateway.errors import ConfigError, StoreError
 from mailgateway.flows import settle
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.ports import AccountStatus, Reloaded, ScanSummary
@@ -271,10 +271,5 @@ class Gateway(MultiService):
 
     async def _submit_settled(self) -> datetime | None:
         """Mail the turns that are over; when the next one is due."""
-        try:
-            await settle.due(
-                self.database, self._bell, self.identity, sending_as(self.settings), mint=os.urandom
-            )
-        except Refusal as refusal:
-            self._log.warn("a settled turn is not mailed now: {why}", why=refusal.message)
+        await settle.due(self.database, self._bell, self.identity, sending_as(self.settings), mint=os.urandom)
         return await settle.next_due(self.database, self.identity)

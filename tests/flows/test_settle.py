@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from attrs import evolve
 from twisted.internet.defer import Deferred
 
 from mailgateway.domain import policy
@@ -42,6 +43,23 @@ class SettleTests(OutboundTestCase):
         self.gateway.later(seconds=60)
         (outbox_id,) = self._due()
         self.assertTrue(self._subject(outbox_id).endswith("] Done: The last one."))
+
+    def test_one_that_is_refused_waits(self) -> None:
+        """Whatever the reason: it is tried again in ten minutes, and nobody spins over it."""
+        self._note("Done.")
+        self._note("Also done.", S2)
+        self.gateway.later(seconds=20)
+        usual = self.gateway.sender
+        self.gateway.sender = evolve(usual, recipient="nobody\n@example.org")
+        self.assertEqual(self._due(), ())
+        due = self.now(settle.next_due(self.gateway.database, IDENTITY))
+        assert due is not None
+        wait = (due - self.gateway.rows(lambda tx: tx.now)).total_seconds()
+        self.assertTrue(590 < wait <= 600, wait)
+        self.gateway.sender = usual
+        self.assertEqual(self._due(), ())
+        self.gateway.later(seconds=600)
+        self.assertEqual(len(self._due()), 2)
 
     def test_a_newer_one_replaces_it(self) -> None:
         """And the delay begins anew."""
