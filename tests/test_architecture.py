@@ -2,7 +2,10 @@
 
 import ast
 import re
+import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -35,6 +38,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 
 PURE = frozenset({"mail", "wire", "domain", "shapes"})
 """Layers that are functions of their arguments: no reactor, no database."""
+
+WITH_TWISTED = frozenset({"OpenSSL", "zope"})
+"""What ``twisted[tls]`` brings along and speaks of in its own interfaces."""
 
 LAZY_ONLY = {"cli": frozenset({"operator", "demo", "mcp"})}
 """Layers that may be imported inside a function only, since they cost a start that others should not pay."""
@@ -105,7 +111,7 @@ class ArchitectureTests(SynchronousTestCase):
             for path in modules()
             for name, _ in imports(path)
             if (
-                (layer_of(path) in NO_TWISTED and name.split(".")[0] in {"twisted", "klein", "treq"})
+                (layer_of(path) in NO_TWISTED and name.split(".")[0] == "twisted")
                 or (layer_of(path) in PURE | {"client"} and name.split(".")[0] in {"sqlalchemy", "alembic"})
                 or name.split(".")[0] == "asyncio"
             )
@@ -129,6 +135,17 @@ class ArchitectureTests(SynchronousTestCase):
                 and node.func.attr in {"now", "utcnow", "today"}
             ]
         self.assertEqual(wrong, [])
+
+    def test_what_is_imported_is_declared_and_nothing_else(self) -> None:
+        """An installation has all that the code needs, and nobody installs what it does not."""
+        project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        named = [*project["dependencies"], *project["optional-dependencies"]["postgres"]]
+        declared = {found[0] for each in named if (found := re.match(r"[\w-]+", each)) is not None}
+        known = packages_distributions()
+        modules_used = {name.split(".")[0] for path in modules() for name, _ in imports(path)}
+        foreign = modules_used - sys.stdlib_module_names - WITH_TWISTED - {"mailgateway"}
+        used = {known[each][0].lower().replace("_", "-") for each in foreign}
+        self.assertEqual(used, declared)
 
     def test_sql_lives_in_the_store(self) -> None:
         """Only the store speaks SQL, so that there is one place to look when a row is wrong."""

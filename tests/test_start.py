@@ -157,7 +157,6 @@ HEAVY = frozenset(
             "twisted.conch",
             "twisted.words",
             "twisted.trial",
-            "treq",
         ),
         *("mailgateway.client", "mailgateway.cli", "mailgateway.demo", "mailgateway.operator", "html.parser"),
     }
