@@ -66,7 +66,8 @@ class ProcessTests(SynchronousTestCase):
         """Exit 0 with one line when our own healthy service runs already, and it goes on undisturbed."""
         first = self.process().start()
         status, wrote = self.ending(self.process(first.port))
-        self.assertEqual((status, wrote), (0, f"mailgateway: {RUNS_ALREADY}\n"))
+        said = [line for line in wrote.splitlines() if "#" not in line]  # the first one logs there, too
+        self.assertEqual((status, said), (0, [f"mailgateway: {RUNS_ALREADY}"]))
         first.client.prove()
         other_port = self.process()
         status, wrote = self.ending(other_port)
