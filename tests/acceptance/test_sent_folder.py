@@ -49,15 +49,11 @@ class SentTests(TestCase):
         self.assertIsNone(await self.sent.find(ID))
         self.assertTrue(await self.sent.keep(MAIL, ID))
         self.assertFalse(await self.sent.keep(MAIL, ID))
-        copy = await self.sent.find(ID)
-        assert copy is not None
-        self.assertEqual(copy.raw, MAIL)
+        self.assertEqual(await self.sent.find(ID), MAIL)
         large = MAIL.replace(b"f913c9", b"abcdef") + b"line\r\n" * 200_000
         other = MessageId(ID.replace("f913c9", "abcdef"))
         self.assertTrue(await self.sent.keep(large, other))
-        found = await self.sent.find(other, limit=2_000_000)
-        assert found is not None
-        self.assertEqual(found.raw, large)
+        self.assertEqual(await self.sent.find(other, limit=2_000_000), large)
         with self.dovecot.client(USER, "Sent") as client:
             _, data = client.uid("FETCH", "1:*", "(FLAGS)")
             self.assertEqual(len(data), 2)

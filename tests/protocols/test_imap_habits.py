@@ -39,7 +39,7 @@ class HabitTests(ImapCase):
             server.cut = cut
             yield server
 
-    def fetch(self, server: ScriptedServer, first: int, last: int | None, **more: int) -> Any:
+    def fetch(self, server: ScriptedServer, first: int, last: int | None, **more: Any) -> Any:
         """Begin to fetch headers; the running Deferred, and the messages."""
         messages: list[FetchedHeaders] = []
         running = server.start(

@@ -23,7 +23,7 @@ from tests.fakes.imap_script import ImapCase, ScriptedServer
 class MailboxTests(ImapCase):
     """SELECT, FETCH, STORE, SEARCH, STATUS, LIST."""
 
-    def collect(self, server: ScriptedServer, first: int, last: int | None, **more: int) -> Any:
+    def collect(self, server: ScriptedServer, first: int, last: int | None, **more: Any) -> Any:
         """Begin to fetch headers; the running Deferred and the messages."""
         messages: list[FetchedHeaders] = []
         fetch = server.connection.fetch_headers(first, last, ["From", "Subject"], messages.append, **more)
