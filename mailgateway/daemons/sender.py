@@ -16,7 +16,7 @@ what they have taken.
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import define, field, frozen
 from twisted.application.service import Service
@@ -38,8 +38,11 @@ from mailgateway.flows.bell import Bell, EventKind, Numbered
 from mailgateway.flows.outbox import Claimed
 from mailgateway.flows.ports import Database, SentFolder
 from mailgateway.ids import MessageId, OutboxId
-from mailgateway.protocols.smtp import SmtpConnection, Submission
 from mailgateway.wire.smtp_outcome import Accepted, Outcome, Rejected, TryLater, Unclear, given_id
+from mailgateway.wire.submission import Submission
+
+if TYPE_CHECKING:
+    from mailgateway.protocols.smtp import SmtpConnection
 
 LANES = 3
 STUCK_SECONDS = 15.0
@@ -85,7 +88,7 @@ class Lane:
 
     since: float
     """When it began with its present mail."""
-    connection: SmtpConnection | None = None
+    connection: "SmtpConnection | None" = None
     sending: bool = False
     """Whether its connection is at work on its present mail."""
 

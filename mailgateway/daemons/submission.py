@@ -8,7 +8,7 @@ other pause such callers are to be told at once.  This module knows no rows of t
 
 from collections.abc import Callable
 from random import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import define, field, frozen
 
@@ -18,7 +18,9 @@ from mailgateway.daemons.watching import IMPATIENT, Condition, Held
 from mailgateway.domain.account import AccountState
 from mailgateway.domain.reconnect import FailureClass, delay_seconds, failure_class
 from mailgateway.errors import PeerError
-from mailgateway.protocols.smtp import SmtpConnection, connect
+
+if TYPE_CHECKING:
+    from mailgateway.protocols.smtp import SmtpConnection
 
 LONGEST_NETWORK_PAUSE = 15.0
 """A caller waits for a minute: after this pause there is time left for its attempt."""
@@ -89,8 +91,10 @@ class SubmissionServer:
         self._pause = None
         return True
 
-    async def connect(self) -> SmtpConnection:
+    async def connect(self) -> "SmtpConnection":
         """A connection that is logged in; raises ``Held`` or another ``PeerError``, and closes the way."""
+        from mailgateway.protocols.smtp import connect  # noqa: PLC0415 (1.5 MB that the first mail may pay for)
+
         try:
             credential = await self.logins.credential(Door.SMTP)
             peer = peer_of(self.logins.account.smtp)

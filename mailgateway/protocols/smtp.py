@@ -10,7 +10,6 @@ from functools import partial
 from io import BytesIO
 from typing import Any, Final, cast
 
-from attrs import field, frozen
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Factory
 from twisted.protocols.basic import FileSender
@@ -32,24 +31,12 @@ from mailgateway.wire.smtp_outcome import (
     outcome,
     refusal,
 )
+from mailgateway.wire.submission import Submission
 
 MAX_MAILS: Final = 20
 """Mails that one connection takes; providers answer 421 to many more."""
 
 _LOGIN_REQUIRED: Final = frozenset({530, 534, 535, 538})
-
-
-@frozen
-class Submission:
-    """One mail to hand over.
-
-    ``message`` holds the final bytes with CRLF line ends, exactly as they go out; ``sender`` is the envelope
-    sender and ``recipients`` are the envelope recipients, as bare addresses.
-    """
-
-    sender: str
-    recipients: tuple[str, ...]
-    message: bytes = field(repr=False)
 
 
 class SmtpConnection(SmtpSession):

@@ -13,12 +13,13 @@ from mailgateway.errors import (
     PeerError,
 )
 from mailgateway.protocols.dial import Peer
-from mailgateway.protocols.smtp import SmtpConnection, Submission
+from mailgateway.protocols.smtp import SmtpConnection
 from mailgateway.settings import Tls
 from mailgateway.wire.sasl import BearerToken, Credential, Password
 from mailgateway.wire.smtp_outcome import (
     SubmissionResult,
 )
+from mailgateway.wire.submission import Submission
 from tests.fakes.smtp_script import Script, SmtpServer, in_memory
 
 T = TypeVar("T")

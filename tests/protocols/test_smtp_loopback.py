@@ -8,10 +8,11 @@ from twisted.trial.unittest import TestCase
 
 from mailgateway.errors import LoginRefused, PeerError, TlsRefused
 from mailgateway.protocols.dial import Peer
-from mailgateway.protocols.smtp import SmtpConnection, Submission, connect
+from mailgateway.protocols.smtp import SmtpConnection, connect
 from mailgateway.settings import Tls
 from mailgateway.wire.sasl import BearerToken, Credential, Password
 from mailgateway.wire.smtp_outcome import Accepted, Rejected
+from mailgateway.wire.submission import Submission
 from tests.fakes.authority import Authority
 from tests.fakes.certificates import Authority as Issuer
 from tests.fakes.certificates import server_side
