@@ -1,6 +1,6 @@
 """One IMAP connection as the watching machine sees it: log in, catch up, rest, take leave."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -55,8 +55,6 @@ class ImapLine:
     """The fence of the folder's lease, where there is one."""
     flags_due: Callable[[], bool]
     """Whether acks are known to have asked for flags."""
-    breathe: Callable[[], Awaitable[None]]
-    """Lets the answers to those leave who have waited for what was filed."""
     connection: ImapConnection
     _credential: Credential = field(repr=False)
     habits: Habits = field(factory=Habits)
@@ -135,7 +133,6 @@ class ImapLine:
                 self.habits.missed()
             deaf = False
             self.scanned(scanned)
-            await self.breathe()
             if flags_due:
                 await self._set_flags()
             flags_due = True

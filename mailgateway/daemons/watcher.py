@@ -84,7 +84,9 @@ class Watcher(Service):
     _log: Logger = field(factory=Logger, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._scanner = Scanner(self.database, self.bell, self.rules, self._in_thread, self.witnesses)
+        self._scanner = Scanner(
+            self.database, self.bell, self.rules, self._in_thread, self.witnesses, self._breathe
+        )
         self._core = Core(
             clock=self.reactor,
             connect=self._connect,
@@ -223,7 +225,6 @@ class Watcher(Service):
             self._looked,
             self._fence,
             lambda: _waits(self._flagging),
-            lambda: deferLater(self.reactor, 0),
             connection,
             credential,
             self.habits,
@@ -252,6 +253,15 @@ class Watcher(Service):
             pause = max(scanned.again_in, AGAIN_SECONDS)
             self._again = self.reactor.callLater(pause, self._watching.nudge)
         self.scanned(scanned)
+
+    async def _breathe(self) -> None:
+        """Let what is written leave, in the next turn of the reactor.
+
+        A call that is put off by nothing still belongs to this turn, when a thread's outcome has begun it;
+        one that is put off by such a call does not.
+        """
+        await deferLater(self.reactor, 0)
+        await deferLater(self.reactor, 0)
 
     async def _in_thread(self, judging: Callable[[], Judged]) -> Judged:
         """Judge a large mail off the reactor's thread."""

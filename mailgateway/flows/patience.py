@@ -6,6 +6,8 @@ asked for at once, until the guilty one is alone; and what has failed often enou
 Kept in memory: a restart begins with fresh patience.
 """
 
+from collections.abc import Iterator, Sequence
+
 from attrs import define, field
 
 from mailgateway.errors import CommandRefused, LoginUnavailable, PeerError, Throttled, Unreachable
@@ -102,3 +104,18 @@ def _weight(error: PeerError) -> float:
             return LOST_WEIGHT
         case _:
             return 1.0
+
+
+def ranges(uids: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ranges that cover the sorted UIDs, none wider than a window."""
+    start = previous = None
+    for uid in uids:
+        if start is None or previous is None:
+            start = previous = uid
+        elif uid - start >= WINDOW:
+            yield start, previous
+            start = previous = uid
+        else:
+            previous = uid
+    if start is not None and previous is not None:
+        yield start, previous

@@ -10,11 +10,11 @@ at the next one; ``flows.patience`` says when it is given up and filed as unread
 
 import hashlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from attrs import define, evolve, field, frozen
-from twisted.internet.defer import CancelledError
+from twisted.internet.defer import CancelledError, succeed
 from twisted.logger import Logger
 
 from mailgateway.domain.judge import Judged, Refused
@@ -25,7 +25,7 @@ from mailgateway.flows.evidence import SMALL, InThread, Witnesses, examine
 from mailgateway.flows.folders import Continue, FirstLook, Renumbered, finish_renumbering, open_folder
 from mailgateway.flows.gaps import OVERLAP, Gaps
 from mailgateway.flows.isolate import defective, file_batch
-from mailgateway.flows.patience import WINDOW, Patience
+from mailgateway.flows.patience import WINDOW, Patience, ranges
 from mailgateway.flows.ports import FetchedMail, Mailbox
 from mailgateway.flows.receive import Examined, Received, Window, receive
 from mailgateway.flows.sort import FilingRules
@@ -80,6 +80,8 @@ class Scanner:
     """Runs the judging of a large mail off the reactor's thread."""
     witnesses: Witnesses = field(factory=Witnesses)
     """Whom to ask about mail that says it is from an allowed person."""
+    breathe: Callable[[], Awaitable[None]] = lambda: succeed(None)
+    """Lets the answers to those leave who have waited for what was filed."""
     priming: bool = False
     """The next scan moves a cursor from which nothing was ever filed to now."""
     _gaps: Gaps = field(init=False)
@@ -242,7 +244,7 @@ class Scanner:
         # a day of margin: SEARCH SINCE ignores the time of day and the zone (RFC 9051, section 6.4.4)
         uids = sorted(await mailbox.uids_since((since - timedelta(days=1)).date()))
         through = max(uids[-1] if uids else 0, mailbox.uid_next - 1)
-        for first, last in _runs(uids):
+        for first, last in ranges(uids):
             await self._window(mailbox, fence, first, last, tally)
         self._passed = 0
         await finish_renumbering(
@@ -321,6 +323,8 @@ class Scanner:
         received = await file_batch(file, through, mails)
         self._holds = self._holds or received.held > 0
         tally.add(len(mails), received.routed, received.refused)
+        if received.envelopes:
+            await self.breathe()
 
     async def _examine(self, mailbox: Mailbox, mail: FetchedMail) -> Examined | None:
         """Fetch and judge one candidate; ``None`` when it has vanished meanwhile."""
@@ -383,18 +387,3 @@ def _unread(mail: FetchedMail, received_at: datetime, verdict: Verdict, reason: 
     return Examined(
         mail.uid, received_at, mail.size, digest, Refused(verdict=verdict, reason=reason, inbound=known)
     )
-
-
-def _runs(uids: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ranges that cover the sorted UIDs, none wider than a window."""
-    start = previous = None
-    for uid in uids:
-        if start is None or previous is None:
-            start = previous = uid
-        elif uid - start >= WINDOW:
-            yield start, previous
-            start = previous = uid
-        else:
-            previous = uid
-    if start is not None and previous is not None:
-        yield start, previous

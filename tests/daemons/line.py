@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 
 from mailgateway.daemons.line import ImapLine
 from mailgateway.errors import PeerError
@@ -50,7 +50,6 @@ class LineTestCase(OutboundTestCase):
             self.scans.append,
             lambda: None,
             lambda: self.flags_due,
-            lambda: succeed(None),
             self.server.connection,
             Password("agent", PASSWORD),
         )

@@ -123,6 +123,23 @@ class ScanTestCase(OutboundTestCase):
 class ForwardTests(ScanTestCase):
     """Reading on from the cursor."""
 
+    def test_answers_leave_before_the_scan_goes_on(self) -> None:
+        """Whoever waits has heard of the mail by then; what files nothing for a session stops nowhere."""
+        self.scan()
+        heard: list[str] = []
+        self.gateway.bell.subscribe(lambda numbered: heard.append(numbered.event.kind))
+
+        async def breathe() -> None:
+            heard.append("breathes")
+
+        self.scanner.breathe = breathe
+        self.stranger()
+        self.scan()
+        self.assertEqual(heard, [])
+        self.answer("SQLite")
+        self.scan()
+        self.assertEqual(heard[:2], ["delivery", "breathes"])
+
     def test_the_first_look_begins_with_what_comes_from_now_on(self) -> None:
         """Old mail is neither read nor filed, however much there is."""
         for _ in range(20):
