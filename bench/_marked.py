@@ -78,7 +78,7 @@ def install(path: Path) -> None:
     _before(scan, "receive", at(JUDGED))
     _before(receive, "check_folder", at(BEGUN))
     _after(receive._Filing, "finish", at(WRITTEN))  # noqa: SLF001 (a station is where it is)
-    _after(ThreadedDatabase, "_write_alone", at(COMMITTED))
+    _after(ThreadedDatabase, "_run_alone", at(COMMITTED))
     _before(Bell, "ring", at(RUNG))
     _before(envelopes, "waiting", at(READING))
     _after(envelopes, "waiting", at(READ))

@@ -11,13 +11,13 @@ SERIALIZABLE on a small pool and repeats what conflicted, so the same function i
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
 
 from attrs import define
-from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event, text
+from sqlalchemy import Connection, CursorResult, Dialect, Engine, Executable, create_engine, event, text
 from sqlalchemy.exc import DatabaseError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
@@ -66,11 +66,22 @@ class Tx:
 Work = Callable[[Tx], T]
 
 
+class Connects(Protocol):
+    """Where connections come from: an engine, or what keeps one of its connections."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """Which database it is."""
+
+    def connect(self) -> AbstractContextManager[Connection]:
+        """A connection without a transaction."""
+
+
 class Transact(Protocol):
     """How one transaction is run: ``transact``, or what a test puts in its place."""
 
     def __call__(
-        self, engine: Engine, work: Work[T], *, offset: timedelta = timedelta(0), reading: bool = False
+        self, engine: Connects, work: Work[T], *, offset: timedelta = timedelta(0), reading: bool = False
     ) -> T:
         """Run ``work`` in one transaction on the calling thread."""
 
@@ -164,7 +175,9 @@ def postgres_database_engine(url: str) -> Engine:
     return engine
 
 
-def transact(engine: Engine, work: Work[T], *, offset: timedelta = timedelta(0), reading: bool = False) -> T:
+def transact(
+    engine: Connects, work: Work[T], *, offset: timedelta = timedelta(0), reading: bool = False
+) -> T:
     """Run ``work`` in one transaction on the calling thread; repeat it when the database asks for it.
 
     ``offset`` shifts the database's clock, for tests of leases and lives.
@@ -182,7 +195,7 @@ def transact(engine: Engine, work: Work[T], *, offset: timedelta = timedelta(0),
 
 
 @contextmanager
-def begun(engine: Engine, reading: bool) -> Iterator[Connection]:
+def begun(engine: Connects, reading: bool) -> Iterator[Connection]:
     """A connection with an open transaction, committed at the end or rolled back."""
     with engine.connect() as connection:
         if reading and engine.dialect.name == "postgresql":

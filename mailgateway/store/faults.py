@@ -17,10 +17,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from attrs import define
-from sqlalchemy import Engine
 
 from mailgateway.errors import ConfigError, Problem
-from mailgateway.store.database import T, Transact, Tx, Work, transact
+from mailgateway.store.database import Connects, T, Transact, Tx, Work, transact
 
 VARIABLE = "MAILGATEWAY_FAULT"
 
@@ -57,7 +56,7 @@ class _Fault:
     number: signal.Signals
 
     def __call__(
-        self, engine: Engine, work: Work[T], *, offset: timedelta = timedelta(0), reading: bool = False
+        self, engine: Connects, work: Work[T], *, offset: timedelta = timedelta(0), reading: bool = False
     ) -> T:
         """Run ``work`` in one transaction on the calling thread."""
         if reading or point_of(work) != self.point:

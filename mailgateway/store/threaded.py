@@ -9,8 +9,6 @@ fails then has failed.
 PostgreSQL commits from a few threads at once and does such things itself.
 """
 
-import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -22,10 +20,10 @@ from sqlalchemy.exc import DBAPIError
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
-from twisted.python.threadpool import ThreadPool
 
 from mailgateway.errors import StoreUnavailable
 from mailgateway.store.database import (
+    Connects,
     Database,
     T,
     Transact,
@@ -37,7 +35,9 @@ from mailgateway.store.database import (
     transact,
     unavailability,
 )
+from mailgateway.store.kept import KeptConnection
 from mailgateway.store.prepared import command
+from mailgateway.store.workers import Workers
 
 TOGETHER = 50
 """Works in one commit at most: what a reader of the first one's outcome waits for."""
@@ -67,21 +67,20 @@ class ThreadedDatabase:
     _clock_offset: timedelta = timedelta(0)
     _transact: Transact = transact
     """How a transaction is run; with any but the usual one, each is run and committed by itself."""
-    _writers: ThreadPool = field(init=False)
-    _readers: ThreadPool = field(init=False)
-    _queue: deque[_Waiting] = field(factory=deque, init=False)
-    _writing: bool = field(default=False, init=False)
-    """Whether the writer thread will look into the queue again; guarded by ``_lock`` as the queue is."""
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _writing: Connects = field(init=False)
+    _reading: Connects = field(init=False)
+    _writers: Workers[_Waiting] = field(init=False)
+    _readers: Workers[_Waiting] = field(init=False)
     _closed: bool = field(default=False, init=False)
     _troubles: dict[str, str] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._writers = ThreadPool(0, 4 if self.shared else 1, "store-write")
+        self._writing = self._engine if self.shared else KeptConnection(self._engine)
+        self._reading = self._engine if self.shared else KeptConnection(self._engine)
+        together = 1 if self.shared or self._transact is not transact else TOGETHER
+        self._writers = Workers("store-write", 4 if self.shared else 1, self._write, together)
         # on a file a second one would only take turns with the first, at the interpreter, and delay both
-        self._readers = ThreadPool(0, 2 if self.shared else 1, "store-read")
-        self._writers.start()
-        self._readers.start()
+        self._readers = Workers("store-read", 2 if self.shared else 1, self._read)
 
     @property
     def shared(self) -> bool:
@@ -95,41 +94,23 @@ class ThreadedDatabase:
 
     def run(self, work: Work[T]) -> Deferred[T]:
         """Run ``work`` in one transaction, after those handed over before; fires after the commit."""
-        return self._run(_Waiting(work))
+        return self._hand(self._writers, _Waiting(work))
 
     def run_then_read(self, work: Work[T], reading: Callable[[Tx, T], U]) -> Deferred[tuple[T, U | None]]:
         """Run ``work`` as ``run`` does, and ``reading`` right behind it: its rows and its thread are warm."""
-        return self._run(_Waiting(work, reading))
-
-    def _run(self, waiting: _Waiting) -> Deferred[Any]:
-        if self._closed:
-            return fail(StoreUnavailable("the database is closed"))
-        if self.shared:
-            return deferToThreadPool(self._reactor, self._writers, self._write_shared, waiting).addBoth(
-                self._note, "write"
-            )
-        with self._lock:
-            if len(self._queue) >= QUEUE:
-                return fail(StoreUnavailable("the database is too busy"))
-            self._queue.append(waiting)
-            idle, self._writing = not self._writing, True
-        if idle:
-            self._writers.callInThread(self._write)
-        return waiting.done
+        return self._hand(self._writers, _Waiting(work, reading))
 
     def read(self, work: Work[T]) -> Deferred[T]:
         """Run ``work``, which only reads."""
+        return self._hand(self._readers, _Waiting(work))
+
+    def _hand(self, workers: Workers[_Waiting], waiting: _Waiting) -> Deferred[Any]:
         if self._closed:
             return fail(StoreUnavailable("the database is closed"))
-        return deferToThreadPool(
-            self._reactor,
-            self._readers,
-            self._transact,
-            self._engine,
-            work,
-            offset=self._clock_offset,
-            reading=True,
-        ).addBoth(self._note, "read")
+        if workers.waiting >= QUEUE:
+            return fail(StoreUnavailable("the database is too busy"))
+        workers.hand(waiting)
+        return waiting.done
 
     def _note(self, outcome: T, what: str) -> T:
         """Keep in mind whether the database could be used; who failed by himself says nothing of it."""
@@ -139,10 +120,10 @@ class ThreadedDatabase:
             self._troubles[what] = str(outcome.value)
         return outcome
 
-    def _fire(self, batch: Sequence[_Waiting]) -> None:
+    def _fire(self, batch: Sequence[_Waiting], what: str) -> None:
         """Tell those who wait."""
         for waiting in batch:
-            waiting.done.callback(self._note(waiting.outcome, "write"))
+            waiting.done.callback(self._note(waiting.outcome, what))
 
     def close(self) -> Deferred[None]:
         """Finish what was handed over, then let go of threads and connections; safe to call again."""
@@ -153,32 +134,27 @@ class ThreadedDatabase:
         def shut() -> None:
             self._writers.stop()
             self._readers.stop()
+            for each in (self._writing, self._reading):
+                if isinstance(each, KeptConnection):
+                    each.close()
             self._engine.dispose()
 
         return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), shut)
 
-    # --- on the writer thread ---------------------------------------------------------------------------
+    # --- on the threads ---------------------------------------------------------------------------------
 
-    def _write(self) -> None:
-        """Work off the queue until it is empty."""
-        while True:
-            with self._lock:
-                batch = [self._queue.popleft() for _ in range(min(TOGETHER, len(self._queue)))]
-                self._writing = bool(batch)
-            if not batch:
-                return
-            alone = len(batch) == 1 or self._transact is not transact
-            if alone or not run_together(self._engine, batch, self._clock_offset):
-                for waiting in batch:
-                    self._write_alone(waiting)
+    def _write(self, batch: Sequence[_Waiting]) -> None:
+        if len(batch) == 1 or not run_together(self._writing, batch, self._clock_offset):
             for waiting in batch:
-                self._read_behind(waiting)
-            self._reactor.callFromThread(self._fire, batch)
+                self._run_alone(self._writing, waiting)
+        for waiting in batch:
+            self._read_behind(waiting)
+        self._reactor.callFromThread(self._fire, batch, "write")
 
-    def _write_shared(self, waiting: _Waiting) -> Any:
-        waiting.outcome = self._transact(self._engine, waiting.work, offset=self._clock_offset)
-        self._read_behind(waiting)
-        return waiting.outcome
+    def _read(self, batch: Sequence[_Waiting]) -> None:
+        for waiting in batch:
+            self._run_alone(self._reading, waiting, reading=True)
+        self._reactor.callFromThread(self._fire, batch, "read")
 
     def _read_behind(self, waiting: _Waiting) -> None:
         """Read what was to be read behind the commit; a failure is that of nobody, the work is done."""
@@ -188,18 +164,18 @@ class ThreadedDatabase:
         found = None
         with suppress(Exception):  # whatever it is: who needs the rows reads again, and hears of it
             found = self._transact(
-                self._engine, lambda tx: reading(tx, outcome), offset=self._clock_offset, reading=True
+                self._writing, lambda tx: reading(tx, outcome), offset=self._clock_offset, reading=True
             )
         waiting.outcome = (outcome, found)
 
-    def _write_alone(self, waiting: _Waiting) -> None:
+    def _run_alone(self, engine: Connects, waiting: _Waiting, *, reading: bool = False) -> None:
         try:
-            waiting.outcome = self._transact(self._engine, waiting.work, offset=self._clock_offset)
+            waiting.outcome = self._transact(engine, waiting.work, offset=self._clock_offset, reading=reading)
         except BaseException:  # noqa: BLE001 (as in a thread pool: whatever was raised is its caller's to hear)
             waiting.outcome = Failure()
 
 
-def run_together(engine: Engine, batch: Sequence[_Waiting], offset: timedelta) -> bool:
+def run_together(engine: Connects, batch: Sequence[_Waiting], offset: timedelta) -> bool:
     """Run works in one transaction, each undone alone when it raises; whether the outcomes hold.
 
     ``False``: nothing was committed and every outcome is void.
