@@ -19,7 +19,7 @@ from mailgateway.errors import ConfigError, StoreUnavailable
 from mailgateway.store import database as database_module
 from mailgateway.store import envelopes, threaded
 from mailgateway.store import upgrade as upgrade_module
-from mailgateway.store.database import T, Tx, Work, sqlite_database_engine, transact
+from mailgateway.store.database import Connects, T, Tx, Work, sqlite_database_engine, transact
 from mailgateway.store.threaded import ThreadedDatabase
 from mailgateway.store.upgrade import open_engine, upgrade
 from tests.store.conformance import StoreConformance
@@ -368,7 +368,7 @@ class ThreadedTests(TestCase):
         """What a test puts in the place of a transaction sees each one, by itself."""
         seen: list[bool] = []
 
-        def watched(engine: Engine, work: Work[T], *, offset: timedelta = ZERO, reading: bool = False) -> T:
+        def watched(engine: Connects, work: Work[T], *, offset: timedelta = ZERO, reading: bool = False) -> T:
             seen.append(reading)
             return transact(engine, work, offset=offset, reading=reading)
 
