@@ -2,7 +2,7 @@
 
 The servers are those of ``resolv.conf``, read at each question, so that a laptop in another network asks the
 right ones; nothing runs between questions.  Answers are kept for as long as they say, an hour at most, and
-trouble for half a minute, so that a flood of mail is not a flood of questions.
+trouble for some seconds, so that a flood of mail is not a flood of questions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,9 @@ SECONDS = 3.5
 """The same for an answer that comes in other ways, such as by TCP."""
 
 LONGEST = 3600.0
-TROUBLE_SECONDS = 30.0
+TROUBLE_SECONDS = 8.0
+"""Shorter than the first pause of a mail that is held for a key, which would be spent for nothing else."""
+
 MOST = 256
 """Answers that are kept."""
 

@@ -20,7 +20,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 import mailgateway
 from mailgateway.client import Base, Client, ServiceUnreachable
-from mailgateway.client.answers import Delivery
+from mailgateway.client.answers import Delivery, Fate
 from mailgateway.demo.person import reply_to
 from mailgateway.demo.service import settings_text
 from mailgateway.errors import ConfigError
@@ -263,6 +263,33 @@ class WorldTestCase(SynchronousTestCase):
         self.gateway.start()
         self.gateway.client.set_mode("on")
         self.dovecot.wait_idle(AGENT)
+
+    # What the person at this machine is told
+
+    def person(self) -> Client:
+        """Make a client of the person at this machine."""
+        state = self.gateway.state_dir
+        base = Base(host="127.0.0.1", port=self.gateway.port)
+        client = Client(base, state / "person.key", 20, proof_path=state / "secret.key")
+        self.addCleanup(client.close)
+        return client
+
+    def fates(self) -> list[Fate]:
+        """What the person is told of their mail, oldest first."""
+        return self.person().inbound()[::-1]
+
+    def wait_fates(self, *steps: tuple[str, str]) -> None:
+        """Wait until these are the verdicts and steps of all mail."""
+        found: list[tuple[str, str]] = []
+
+        def reached() -> bool:
+            found[:] = [(fate["verdict"], fate["step"]) for fate in self.fates()]
+            return found == list(steps)
+
+        try:
+            eventually(f"the fates are {steps}", reached)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; they are {found}") from None
 
     # What sessions and people do
 

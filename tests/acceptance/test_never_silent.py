@@ -6,10 +6,7 @@ import sys
 from email.message import EmailMessage
 from pathlib import Path
 
-from mailgateway.client import Base, Client
-from mailgateway.client.answers import Fate
 from tests.acceptance.harness import AGENT, RESULTS, ROBIN, Asked, WorldTestCase
-from tests.fakes.dovecot import eventually
 from tests.fakes.smtp_sink import Received
 from tests.flows.test_bounces import report
 
@@ -26,31 +23,6 @@ COMMAND = "from mailgateway.cli.main import main; main()"
 
 class NeverSilentTests(WorldTestCase):
     """One service for all: what people hear, and what is seen of their mail."""
-
-    def person(self) -> Client:
-        """Make a client of the person at this machine."""
-        state = self.gateway.state_dir
-        base = Base(host="127.0.0.1", port=self.gateway.port)
-        client = Client(base, state / "person.key", 20, proof_path=state / "secret.key")
-        self.addCleanup(client.close)
-        return client
-
-    def fates(self) -> list[Fate]:
-        """What the person is told of their mail, oldest first."""
-        return self.person().inbound()[::-1]
-
-    def wait_fates(self, *steps: tuple[str, str]) -> None:
-        """Wait until these are the verdicts and steps of all mail."""
-        found: list[tuple[str, str]] = []
-
-        def reached() -> bool:
-            found[:] = [(fate["verdict"], fate["step"]) for fate in self.fates()]
-            return found == list(steps)
-
-        try:
-            eventually(f"the fates are {steps}", reached)
-        except AssertionError as error:
-            raise AssertionError(f"{error}; they are {found}") from None
 
     def answer_to(self, message_id: str) -> Received:
         """Wait for the gateway's own answer to a mail."""

@@ -15,7 +15,9 @@ from twisted.trial.unittest import TestCase
 
 from mailgateway.daemons import keys
 from mailgateway.daemons.keys import DnsKeys, system_servers
+from mailgateway.flows.held import FIRST
 from mailgateway.mail.dkim_key import KeyTexts, KeyTrouble
+from mailgateway.mail.evidence import Awaited
 
 NAME = "s1._domainkey.example.org"
 
@@ -132,6 +134,10 @@ class DnsTests(TestCase):
         asked = len(self.zone.asked)
         await self.lookup.find([NAME])
         self.assertEqual(len(self.zone.asked), asked)
+
+    def test_trouble_is_forgotten_in_time(self) -> None:
+        """A mail that is held for a key has DNS asked anew the first time it is tried again."""
+        self.assertLess(keys.TROUBLE_SECONDS, FIRST[Awaited.KEY].total_seconds())
 
 
 class SilentTests(TestCase):
