@@ -16,7 +16,7 @@ from typing import Any, assert_never
 import click
 from attrs import define, frozen
 
-from mailgateway.cli.report import Exit, fail, say, shared
+from mailgateway.cli.report import Exit, fail, printable, say, shared
 from mailgateway.cli.service import base_of_settings, client_of, settings_of
 from mailgateway.cli.starting import Launched, launch
 from mailgateway.cli.turns import Turn, holder_of, service_is_gone, turn
@@ -277,7 +277,7 @@ class Life:
     def tell(self, line: str) -> None:
         """Say to people what goes on."""
         if not self.as_json:
-            click.echo(line, err=True)
+            click.echo(printable(line), err=True)
 
     def tell_done(self, what: str, found: Found | None) -> None:
         """Say what was done, and what runs now."""

@@ -6,6 +6,7 @@ on standard output.  A traceback is a bug.
 
 import functools
 import json
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -74,7 +75,7 @@ def fail(
     if as_json:
         click.echo(json.dumps({"error": code, "message": message, **(more or {})}))
     else:
-        click.echo(f"{message} ({code})", err=True)
+        click.echo(printable(f"{message} ({code})"), err=True)
     raise Failed(status)
 
 
@@ -101,8 +102,27 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """The text without control characters: what came by mail must not steer a terminal."""
-    return "".join(char for char in text if char in "\n\t" or not (ord(char) < 32 or 127 <= ord(char) < 160))
+    """The text without control characters: what came by mail must not steer a terminal.
+
+    Characters that turn the direction of writing, and others that nobody sees, are shown by their number, as
+    in Python's literals: a name must not read as another one.
+    """
+    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+
+
+_JOINERS = "\u200c\u200d"
+"""They only shape the letters or pictures at their sides, in Persian and in many an emoji."""
+_UNSEEN = frozenset({"Cf", "Cs", "Zl", "Zp"})
+"""Categories of Unicode: format, surrogate, line and paragraph separator."""
+
+
+def _shown(char: str) -> str:
+    category = unicodedata.category(char)
+    if category == "Cc":
+        return char if char in "\n\t" else ""
+    if category in _UNSEEN and char not in _JOINERS:
+        return char.encode("unicode_escape").decode("ascii")
+    return char
 
 
 def when(moment: str | None, now: datetime) -> str:

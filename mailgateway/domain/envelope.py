@@ -107,7 +107,7 @@ LEFT_OUT: Mapping[str, str] = {
     Reason.TOO_MANY: "the mail has too many files",
     Reason.PROGRAM: "programs are not kept",
     Reason.DECORATION: "it belongs to the look of the mail",
-    Reason.SESSION_FULL: "too many files wait for this session",
+    Reason.SESSION_FULL: "too many files are kept for this session",
 }
 """Why a file is only named, in words."""
 

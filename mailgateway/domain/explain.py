@@ -102,6 +102,8 @@ class Explanation:
     kind: Kind
     text: str = field(default="", repr=False)
     quoted: str = field(default="", repr=False)
+    read: str = ""
+    """The type of the part that the words were read from; '' where there are none."""
     address: str = ""
     subject: str = field(default="", repr=False)
     accepted: bool = False
@@ -120,6 +122,7 @@ class Explanation:
             "kind": str(self.kind),
             "text": self.text,
             "quoted": self.quoted,
+            "read": self.read,
             "from": self.address,
             "subject": self.subject,
             "sender": {
@@ -172,6 +175,7 @@ def explain(raw: bytes, own: Own, context: Context | None = None) -> Explanation
         kind=kind,
         text=reply.text,
         quoted=reply.quoted,
+        read=str(reply.text_type) if reply.text else "",
         address=inbound.sender.address if isinstance(inbound.sender, OneMailbox) else "",
         subject=visible(inbound.subject),
         route=_route(claims_of(inbound, own)),

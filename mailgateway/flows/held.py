@@ -42,7 +42,8 @@ remembered (`daemons.keys`), so that each try asks anew.
 
 PAUSE = timedelta(minutes=10)
 MOST = 1_000
-"""Mails of one folder that are held at once; one more is refused, since only a flood brings so many."""
+"""Mails of one folder that are held at once.  Only a flood brings more: then the one that has waited longest
+is given up: evidence that comes at all mostly comes within seconds, and the newest may be a person's."""
 
 AT_ONCE = 20
 """Mails that are tried in one scan: each may ask others, who take seconds, while news wait."""
@@ -114,13 +115,40 @@ def hold(
     until = tx.now + LONGEST[awaits] if before is None else before.until
     if until <= tx.now:
         return None
-    if before is None and len(rows.of_folder(tx, place.account, place.folder)) >= MOST:
-        return None
     pause = min(FIRST[awaits] * 2 ** min(tries, 20), PAUSE)
     next_at = min(tx.now + pause, until)
     if before is None:
         return Held(place, raw_sha256, received_at, awaits.value, until, next_at)
     return evolve(before, place=place, awaits=awaits.value, next_at=next_at, tries=tries)
+
+
+@frozen
+class GivenUp:
+    """A mail that is held no more, and how it is refused."""
+
+    place: Source
+    verdict: Verdict
+
+
+def make_room(tx: Tx, account: AccountName, folder: str) -> GivenUp | None:
+    """Give up the mail of a full folder that has waited longest, and say so in its fate; which it was.
+
+    For one more that is to be held for the first time; ``None`` where there is room.
+    """
+    known = rows.of_folder(tx, account, folder)
+    if len(known) < MOST:
+        return None
+    longest = min(known, key=lambda each: (_since(each), each.fate_id or 0, each.place.uid))
+    rows.drop(tx, [longest.place])
+    verdict = verdict_of(Awaited(longest.awaits))
+    if longest.fate_id is not None:
+        fates.change(tx, longest.fate_id, verdict, "too many mails waited for evidence, this one longest")
+    return GivenUp(longest.place, verdict)
+
+
+def _since(held: Held) -> datetime:
+    """When a mail began to wait."""
+    return held.until - LONGEST[Awaited(held.awaits)]
 
 
 def verdict_of(awaits: Awaited) -> Verdict:

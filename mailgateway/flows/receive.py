@@ -22,7 +22,7 @@ from mailgateway.flows.bounces import mark
 from mailgateway.flows.commands import obey
 from mailgateway.flows.fates import COMMAND, DELIVERED, RECEIVED, reason_of, step_of
 from mailgateway.flows.folders import advance, renumbering, space
-from mailgateway.flows.held import HELD, hold, row_of
+from mailgateway.flows.held import HELD, hold, make_room, row_of
 from mailgateway.flows.leases import check_folder
 from mailgateway.flows.notify_person import tell_trouble
 from mailgateway.flows.resolve import answer_by_mail
@@ -130,7 +130,7 @@ class _Filing:
     filed: list[EnvelopeId] = field(factory=list)
     routed: int = 0
     refused: Counter[str] = field(factory=Counter)
-    held: int = 0
+    waiting: set[Source] = field(factory=set)
     answered: dict[RouteId, SessionId] = field(factory=dict)
     """The routes by which replies have come, and their sessions."""
     events: list[Event] = field(factory=list)
@@ -205,7 +205,7 @@ class _Filing:
         if not renumbering(self.cursor, self.numbering):
             to = Cursor(self.numbering, self.window.through)
             advance(self.tx, self.window.account, self.window.folder, self.cursor, to)
-        received = Received(self.routed, dict(self.refused), tuple(self.filed), self.held)
+        received = Received(self.routed, dict(self.refused), tuple(self.filed), len(self.waiting))
         return received, tuple(self.events)
 
     # --- mail that waits for evidence -----------------------------------------------------------------
@@ -224,15 +224,23 @@ class _Filing:
         if row is None or not isinstance(judged, Waits):
             self._let_go(before)
             return False
-        if before is not None and row.place != before.place:
+        if before is None:
+            self._make_room()
+        elif row.place != before.place:
             held.drop(self.tx, [before.place])
         if row.fate_id is None:
             sender, subject = sender_and_subject(judged, self.rules)
             fate = evolve(self._fate(mail, sender, subject, HELD), reason=judged.reason)
             row = evolve(row, fate_id=fates.add(self.tx, fate))
         held.keep(self.tx, row)
-        self.held += 1
+        self.waiting.add(place)
         return True
+
+    def _make_room(self) -> None:
+        """Refuse what has waited longest in a folder where too many wait."""
+        if (given_up := make_room(self.tx, self.window.account, self.window.folder)) is not None:
+            self.refused[given_up.verdict] += 1
+            self.waiting.discard(given_up.place)
 
     def _let_go(self, row: Held | None) -> None:
         """Hold a mail no more; what was told of its waiting is taken back."""
@@ -380,7 +388,7 @@ class _Filing:
             self.answered[envelope.route_id] = envelope.session_id
         sender, subject = sender_and_subject(mail.judged, self.rules)
         fate = self._fate(mail, sender, subject, found.verdict or DELIVERED)
-        reason = reason_of(found.verdict) if found.verdict is not None else ""
+        reason = found.note if found.verdict is None else reason_of(found.verdict)
         fates.add(self.tx, evolve(fate, step=DELIVERED, reason=reason, envelope_id=envelope.id))
 
     def _may_notice(self, envelope: Envelope) -> bool:

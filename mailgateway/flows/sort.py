@@ -37,9 +37,10 @@ from mailgateway.flows.said import said_digest
 from mailgateway.ids import EnvelopeId, MachineId, MessageId, QuestionId, SessionId
 from mailgateway.mail.attachments import Reason
 from mailgateway.mail.authenticity import NeedsProof
+from mailgateway.mail.decode import visible
 from mailgateway.mail.inbound import Inbound
 from mailgateway.mail.own import Own, normalise_address
-from mailgateway.mail.reply import typed_words
+from mailgateway.mail.reply import TextType, typed_words
 from mailgateway.mail.sender import OneMailbox
 from mailgateway.mail.tag import strip_tags
 from mailgateway.mail.verdict import Verdict
@@ -53,6 +54,7 @@ SUBJECT_LIMIT = 500
 
 NOT_ASKED = "the question was put to somebody else, and this address may not answer it (people.may_approve)"
 NO_COMMANDS = "the words are a command, and this address may give none (people.may_command)"
+HTML_READ = "its HTML was read, since its plain text says nothing"
 ENCRYPTED = "the mail is encrypted, and the gateway has no key"
 
 CUT = "[mailgateway: the mail is longer than what is read of it; the rest is in the mailbox]"
@@ -119,7 +121,7 @@ class Deliver:
     ``asked`` is the question that it may answer; ``verdict`` is set for a notice about a mail that is
     counted as refused.  ``said`` is a digest of who said what when, by which a person's mail is known again
     that comes another time with another header around it; ``""`` for a notice.  ``reported`` is what a
-    delivery report tells of a mail of ours.
+    delivery report tells of a mail of ours, ``note`` what the fate of a delivered mail says of it.
     """
 
     envelope: Envelope
@@ -128,6 +130,7 @@ class Deliver:
     verdict: Verdict | None = None
     said: str = ""
     reported: Reported | None = None
+    note: str = ""
 
 
 Sorted = Turned | Commanded | Deliver
@@ -215,7 +218,8 @@ def _from_person(tx: Tx, rules: FilingRules, mail: Mail, judged: FromPerson) -> 
     if command is None:
         if _asked_of_another(tx, rules, route, judged.sender.address):
             return evolve(turned(Verdict.NOT_ALLOWED, Trouble.NOT_ASKED, route), reason=NOT_ASKED)
-        return Deliver(envelope, parts, _asked(route), said=said)
+        html = bool(words.text) and words.text_type is TextType.HTML
+        return Deliver(envelope, parts, _asked(route), said=said, note=HTML_READ if html else "")
     if judged.sender.address not in rules.may_command:
         return evolve(turned(Verdict.NOT_ALLOWED, Trouble.NO_COMMANDS, route), reason=NO_COMMANDS)
     mail_of = _persons_mail(judged, envelope.subject, route)
@@ -372,4 +376,4 @@ def _concerns(tx: Tx, rules: FilingRules, inbound: Inbound, address: str) -> boo
 
 
 def _subject(inbound: Inbound, rules: FilingRules) -> str:
-    return strip_tags(inbound.subject, rules.own.accepted_tags)[:SUBJECT_LIMIT]
+    return strip_tags(visible(inbound.subject), rules.own.accepted_tags)[:SUBJECT_LIMIT]

@@ -125,7 +125,7 @@ def parse_fields_kindly(block: bytes) -> tuple[Field, ...]:
 
 _WORD = re.compile(rb"=\?([!->@-~]{1,60}+)\?([bBqQ])\?([^?]{0,4000}+)\?=")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
-_INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+_INVISIBLE = re.compile("[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
 
 def decode_header(value: bytes, *, keep_control: bool = False) -> str:

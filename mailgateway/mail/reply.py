@@ -6,6 +6,7 @@ Chooses the part to read; the rules that take away quotations, signatures and fo
 
 import re
 from collections.abc import Sequence
+from enum import StrEnum, unique
 
 from attrs import evolve, field, frozen
 
@@ -23,6 +24,14 @@ LINES_LIMIT = 10_000
 """Lines of a reply that are looked at; likewise."""
 
 
+@unique
+class TextType(StrEnum):
+    """Which text of a mail was read: programs write the same in two forms, and others may not."""
+
+    PLAIN = "text/plain"
+    HTML = "text/html"
+
+
 @frozen
 class Reply:
     """``text`` is what was typed ('' when nothing was), ``quoted`` what was taken away, both with LF.
@@ -33,6 +42,7 @@ class Reply:
     text: str = field(repr=False)
     quoted: str = field(repr=False)
     shortened: bool = False
+    text_type: TextType = TextType.PLAIN
 
 
 def typed_words(inbound: Inbound, own: Own, sent_text: str | None) -> Reply:
@@ -50,7 +60,8 @@ def typed_words(inbound: Inbound, own: Own, sent_text: str | None) -> Reply:
     stub = len(plain) < 400 and (not plain.strip() or _STUB.search(plain) is not None)
     if not stub or not inbound.htmls:
         return _said(separate(plain, own, sent_text, subject), inbound.plain)
-    return _said(_separated(_lines_of(inbound.htmls), own, sent_text, subject), inbound.html)
+    read = _separated(_lines_of(inbound.htmls), own, sent_text, subject)
+    return _said(evolve(read, text_type=TextType.HTML), inbound.html)
 
 
 def typed_in_html(pages: Sequence[str], inbound: Inbound, own: Own, sent_text: str | None) -> Reply:

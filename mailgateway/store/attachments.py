@@ -72,7 +72,11 @@ def find(tx: Tx, envelope_id: EnvelopeId, attachment_id: str) -> tuple[Attachmen
 
 
 def held_for(tx: Tx, session_id: SessionId) -> tuple[int, int]:
-    """How many files are kept for a session, and their bytes."""
+    """How many files are kept for a session, and their bytes.
+
+    Those of acked deliveries count until they are pruned: they take room on the disk like the others, and a
+    session that acks at once would otherwise have no bound.
+    """
     row = tx.execute(
         select(func.count().label("files"), func.coalesce(func.sum(table.c.size), 0).label("size"))
         .select_from(table)

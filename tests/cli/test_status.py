@@ -5,6 +5,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from mailgateway.cli.report import printable
 from mailgateway.cli.status import ADVICE, FATES_SHOWN, fate_lines, status_lines
 from mailgateway.client.answers import Fate
 from mailgateway.domain.account import AccountState
@@ -85,3 +86,12 @@ class FateTests(SynchronousTestCase):
         self.assertNotIn("\x1b", "".join(lines))
         self.assertEqual(lines[-1], "... and 3 more")
         self.assertEqual(fate_lines([], NOON), [])
+
+    def test_marks_that_turn_the_direction_are_shown(self) -> None:
+        """So are others that nobody sees; letters of any script, joiners and line ends stay as they are."""
+        turned = "\u202ecod\u2066x\u2069\u200b\u061c\ud800"
+        [_, _, line] = fate_lines([self.fate(subject=turned)], NOON)
+        self.assertIn(r"\u202ecod\u2066x\u2069\u200b\u061c\ud800", line)
+        plain = "caf\u00e9\u00a0\u05e9\u05dc\u05d5\u05dd \U0001f469\u200d\U0001f4bb\n\tx"
+        self.assertEqual(printable(plain), plain)
+        self.assertEqual(printable("a\x1b[2J\x07\x9bb"), "a[2Jb")

@@ -46,13 +46,21 @@ class ExplainTests(SynchronousTestCase):
         self.assertEqual(
             set(fields),
             {
-                *("kind", "text", "quoted", "from", "subject", "sender"),
+                *("kind", "text", "quoted", "read", "from", "subject", "sender"),
                 *("authentication", "route", "attachments"),
             },
         )
         self.assertEqual(
             fields["authentication"], {"verdict": "authentic", "method": "authentication-results"}
         )
+
+    def test_which_text_was_read(self) -> None:
+        """Where a mail has two, and where it has none."""
+        two = "--b\nContent-Type: text/plain\n\n{}\n--b\nContent-Type: text/html\n\n<p>others</p>\n--b--\n"
+        for plain, text, read in (("words", "words", "text/plain"), ("", "others", "text/html")):
+            line = told(reply(two.format(plain), content_type="multipart/alternative; boundary=b")).as_dict()
+            self.assertEqual((line["text"], line["read"]), (text, read))
+        self.assertEqual(told(reply("")).as_dict()["read"], "")
 
     def test_what_vouches_for_the_sender(self) -> None:
         """Evidence is looked at only for an allowed address, and not for what a machine wrote."""

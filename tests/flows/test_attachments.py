@@ -49,7 +49,7 @@ class KeptTests(InboundTestCase):
         self.assertEqual(len(self.pending()), 2)
 
     def test_a_full_session(self) -> None:
-        """What waits for one session is bounded in number and bytes; the rest is named and in the mailbox."""
+        """What is kept for a session is bounded in number and bytes; the rest is named and in the mailbox."""
         self.patch(attachments, "FILES_LIMIT", 3)
         self.receive(
             self.reply("one", parts=[("a", b"1"), ("b", b"2")]),
@@ -64,6 +64,16 @@ class KeptTests(InboundTestCase):
         third = self.pending()[-1]
         self.assertEqual([each.filename for each in third.kept], ["f"])
         self.assertEqual(self.gateway.rows(lambda tx: rows.held_for(tx, S1)), (4, 5))
+
+    def test_taken_files_count(self) -> None:
+        """A session that acks each message at once is bounded like one that lets them wait."""
+        self.patch(attachments, "FILES_LIMIT", 1)
+        self.receive(self.reply("one", parts=[("a", b"1")]))
+        self.take(self.pending()[0])
+        self.receive(self.reply("two", parts=[("b", b"2")]))
+        [second] = self.pending()
+        self.assertEqual([each.left_out for each in second.left_out], ["session-full"])
+        self.assertIn("too many files are kept for this session", rendered(second))
 
     def test_they_go_with_the_words(self) -> None:
         """What is pruned of an acked envelope makes room again."""

@@ -17,6 +17,21 @@ class FateTests(InboundTestCase):
         self.assertEqual((fine.verdict, fine.envelope_id), ("delivered", received.envelopes[0]))
         self.assertIsNone(lost.envelope_id)
 
+    def test_which_text_was_read(self) -> None:
+        """Where it is not the plain one, that is said."""
+        html_only = self.reply("<p>go on</p>").replace(b"text/plain", b"text/html")
+        self.receive(self.reply("fine"), html_only)
+        html, plain = self.now(fates.fates(self.gateway.database, since=None, limit=10))
+        self.assertEqual((plain.verdict, plain.reason), ("delivered", ""))
+        self.assertEqual(html.verdict, "delivered")
+        self.assertIn("its HTML was read", html.reason)
+
+    def test_marks_that_nobody_sees(self) -> None:
+        """A subject must not be shown as another one than it is."""
+        self.receive(letter("x", subject="\u202etxt.exe\u2069\u061c\u200b"))
+        [fate] = self.now(fates.fates(self.gateway.database, since=None, limit=10))
+        self.assertEqual(fate.subject, "txt.exe")
+
     def test_since_and_limit(self) -> None:
         """Older ones are left out; a limit is kept, also a silly one."""
         self.receive(letter("one", subject="one"))

@@ -17,7 +17,7 @@ from mailgateway.mail.dkim_key import KeyAnswer, KeyTexts, KeyTrouble
 from mailgateway.mail.own import Own
 from mailgateway.settings import Authentication
 from mailgateway.store import held as rows
-from tests.fakes.dkim_signer import Signer
+from tests.fakes.dkim_signer import Signer, rsa_key
 from tests.fakes.sent import FakeSentFolder
 from tests.flows.outbound import IDENTITY
 from tests.flows.test_scan import PERSON, ScanTestCase
@@ -242,6 +242,39 @@ class KeyTests(HeldTestCase):
         self.later(minutes=2)
         self.assertEqual(self.words(), ["mail 1"])
         self.assertEqual(self.rows(), 0)
+
+    def test_a_flood_does_not_shut_out_who_comes_last(self) -> None:
+        """Forged mail has taken all places: a person's mail whose key is late waits, and is delivered."""
+        self.patch(held, "MOST", 3)
+        self.keys.answer = KeyTrouble("DNS does not answer in time")
+        for number in range(3):
+            self.deliver(Signer(private=rsa_key(1024, 7)).sign(self.letter(f"forged {number}")))
+            self.later(seconds=1)
+        self.deliver(SIGNER.sign(self.letter("true")))
+        scanned = self.later(seconds=1)
+        self.assertEqual((dict(scanned.refused), self.rows()), ({"unauthenticated": 1}, 3))
+        told = self.told()
+        self.assertEqual([verdict for verdict, _ in told], ["held", "held", "held", "unauthenticated"])
+        self.assertIn("too many mails waited", told[-1][1])
+        self.keys.answer = KeyTexts((SIGNER.record(),))
+        scanned = self.later(minutes=10)
+        self.assertEqual((scanned.routed, self.words(), self.rows()), (1, ["true"], 0))
+        self.assertEqual(len(self.told()), 4)
+
+    def test_who_has_waited_longest_goes_and_not_who_is_due_first(self) -> None:
+        """The pauses of the first have grown, so that others are due before it."""
+        self.patch(held, "MOST", 2)
+        self.keys.answer = KeyTrouble("no")
+        self.deliver(SIGNER.sign(self.letter("first")))
+        self.scan()
+        for _ in range(6):
+            self.later(minutes=5)
+        second = self.deliver(SIGNER.sign(self.letter("second")))
+        self.scan()
+        third = self.deliver(SIGNER.sign(self.letter("third")))
+        self.scan()
+        kept = self.gateway.rows(lambda tx: rows.of_folder(tx, self.mailbox.account, "INBOX"))
+        self.assertEqual({each.place.uid for each in kept}, {second, third})
 
     def test_a_flood_is_bounded(self) -> None:
         """Anybody may write such mail while DNS is down; what is over the bound is refused."""

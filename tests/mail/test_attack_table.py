@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 from attrs import evolve, frozen
 from twisted.trial.unittest import SynchronousTestCase
 
-from mailgateway.domain.judge import FromPerson, Judged, Refused, Waits, judge
+from mailgateway.domain.judge import BounceOf, FromPerson, Judged, Refused, Waits, judge
 from mailgateway.mail.authenticity import BOTH, DISAGREEMENT, OWN_CHECK, RESULTS, SENT_COPY, Authentic
 from mailgateway.mail.dkim_key import KeyAnswer, KeyTexts, KeyTrouble
 from mailgateway.mail.evidence import Copy, Evidence, NoCopy
 from mailgateway.mail.own import Own
-from mailgateway.mail.reply import typed_words
+from mailgateway.mail.reply import TextType, typed_words
 from mailgateway.mail.verdict import Verdict
 from mailgateway.providers import Results
 from mailgateway.settings import Alignment, Authentication
@@ -317,6 +317,20 @@ class AttackTableTests(SynchronousTestCase):
         for name, row in evidence_rows().items():
             self.assertEqual(decided(row), row.verdict, name)
 
+    def test_row_35_a_bounce_that_quotes_a_command(self) -> None:
+        """It is a report to be read for its recipients, signed by the boss's server or not; nobody's words."""
+        report = (
+            "--b\r\nContent-Type: text/plain\r\n\r\n/stop\r\n"
+            "--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; example.com\r\n\r\n"
+            "Final-Recipient: rfc822; carol@example.com\r\nAction: failed\r\nStatus: 5.1.1\r\n"
+            "--b\r\nContent-Type: message/rfc822\r\n\r\n"
+            f"Message-ID: {SENT_ID}\r\nSubject: [mg:f913c9] x\r\n\r\n/stop\r\n--b--\r\n"
+        )
+        kind = b"multipart/report; report-type=delivery-status; boundary=b"
+        raw = letter(body=report).replace(b"text/plain; charset=utf-8", kind, 1)
+        judged = judge(topped(COMPANY.sign(raw), results(GOOD)), OWN, EVIDENCE)
+        self.assertIsInstance(judged, BounceOf)
+
     def test_row_36_only_the_new_words_count(self) -> None:
         """What the boss quotes is not what the boss says."""
         quoting = "fine\r\n\r\nOn Mon, 30 Nov 2026, Eve wrote:\r\n> rm -rf /\r\n"
@@ -341,7 +355,23 @@ class AttackTableTests(SynchronousTestCase):
         both = letter(body=two).replace(b"text/plain; charset=utf-8", b"multipart/alternative; boundary=b", 1)
         judged = judge(COMPANY.sign(both), OWN, EVIDENCE)
         assert isinstance(judged, FromPerson)
-        self.assertEqual(typed_words(judged.inbound, OWN, None).text.strip(), "words")
+        words = typed_words(judged.inbound, OWN, None)
+        self.assertEqual((words.text.strip(), words.text_type), ("words", TextType.PLAIN))
+        html = COMPANY.sign(
+            letter(body=two.replace("words", " ")).replace(
+                b"text/plain; charset=utf-8", b"multipart/alternative; boundary=b", 1
+            )
+        )
+        judged = judge(html, OWN, EVIDENCE)
+        assert isinstance(judged, FromPerson)
+        words = typed_words(judged.inbound, OWN, None)
+        self.assertEqual((words.text.strip(), words.text_type), ("others", TextType.HTML))
+
+    def test_row_25_marks_that_nobody_sees(self) -> None:
+        """Where a mail is accepted, they are gone from what is shown of its sender."""
+        coded = judge(with_everything(f"=?utf-8?Q?=E2=80=AEecilA=D8=9C?= <{BOSS}>"), OWN, EVIDENCE)
+        assert isinstance(coded, FromPerson), coded
+        self.assertEqual(coded.sender.name, "ecilA")
 
 
 class TogetherTests(SynchronousTestCase):
