@@ -321,7 +321,8 @@ class AttackTableTests(SynchronousTestCase):
         """It is a report to be read for its recipients, signed by the boss's server or not; nobody's words."""
         report = (
             "--b\r\nContent-Type: text/plain\r\n\r\n/stop\r\n"
-            "--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; example.com\r\n\r\n"
+            "--b\r\nContent-Type: message/delivery-status\r\n\r\n"
+            "Reporting-MTA: dns; example.com\r\n\r\n"
             "Final-Recipient: rfc822; carol@example.com\r\nAction: failed\r\nStatus: 5.1.1\r\n"
             "--b\r\nContent-Type: message/rfc822\r\n\r\n"
             f"Message-ID: {SENT_ID}\r\nSubject: [mg:f913c9] x\r\n\r\n/stop\r\n--b--\r\n"
