@@ -318,7 +318,7 @@ class AttackTableTests(SynchronousTestCase):
             self.assertEqual(decided(row), row.verdict, name)
 
     def test_row_35_a_bounce_that_quotes_a_command(self) -> None:
-        """It is a report to be read for its recipients, signed by the boss's server or not; nobody's words."""
+        """It is a report about recipients, whoever has signed it, and nobody's words."""
         report = (
             "--b\r\nContent-Type: text/plain\r\n\r\n/stop\r\n"
             "--b\r\nContent-Type: message/delivery-status\r\n\r\n"
