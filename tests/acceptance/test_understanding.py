@@ -2,16 +2,15 @@
 
 import email.utils
 import io
-import json
 import random
 import re
 import time
-import urllib.request
 from collections import Counter
 from pathlib import Path
 
 from attrs import frozen
 
+from mailgateway.client.answers import Fate
 from mailgateway.domain.explain import Context
 from mailgateway.operator.explain import explain_files
 from mailgateway.settings import load as load_settings
@@ -87,17 +86,6 @@ class SampleTests(WorldTestCase):
             found.append(Sent(case, path, raw, named[1].decode(), mark))
         return found
 
-    def fates(self) -> list[dict[str, str]]:
-        """What became of each mail, as a person may ask."""
-        key = (self.gateway.state_dir / "person.key").read_text(encoding="ascii").strip()
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.gateway.port}/inbound",
-            headers={"Authorization": f"Bearer {key}", "Mailgateway-Api": "1"},
-        )
-        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - our own loopback port
-            found: list[dict[str, str]] = json.load(answer)["fates"]
-        return found
-
     def test_the_service_does_what_explain_says(self) -> None:
         """The same words and quotations are delivered, the same verdicts are given."""
         asked = self.tell()
@@ -125,7 +113,7 @@ class SampleTests(WorldTestCase):
                 accepted
             )
 
-        def all_refused() -> list[dict[str, str]] | None:
+        def all_refused() -> list[Fate] | None:
             found = self.fates()
             told_of = [each for each in mails if any(each.mark in fate["subject"] for fate in found)]
             return found if len(told_of) >= len(accepted) + REFUSED else None
