@@ -212,3 +212,13 @@ def traces(database: Path, text: str) -> list[str]:
                 if rows.execute(query, (text,)).fetchone()[0]:
                     found.append(f"{table}.{column}")
     return found
+
+
+def left_open(database: Path) -> list[str]:
+    """Twenty envelopes at most that nobody has acked: for whom, of which kind and mail."""
+    with contextlib.closing(sqlite3.connect(database)) as rows:
+        found = rows.execute(
+            "SELECT kind, session_id, state, message_id FROM envelope"
+            " WHERE state IN ('new', 'claimed') LIMIT 20"
+        ).fetchall()
+    return [f"{kind} for {session}, {state}, {message_id}" for kind, session, state, message_id in found]

@@ -27,7 +27,7 @@ from _soak_book import Book
 from _soak_curve import Curves, Limit, Trend, svg, trends
 from _soak_mail import STRANGERS
 from _soak_people import Session, Stop, Subscriber, Worker, Writer
-from _soak_trouble import Clearing, Trouble, traces
+from _soak_trouble import Clearing, Trouble, left_open, traces
 from _world import AGENT, PASSWORD, ROBIN, cpu_seconds, folder, resident_mb, say
 from attrs import define, field
 
@@ -207,7 +207,7 @@ class Soak:
         self.watch(gateway, probe, began)
         stop.calm.set()
         end = time.monotonic() + DRAIN_SECONDS
-        while book.owed() and time.monotonic() < end and not book.violations:
+        while (book.owed() or left_open(database)) and time.monotonic() < end and not book.violations:
             time.sleep(0.5)
         say(f"  came to rest {time.monotonic() - began - self.seconds:.0f} s after the last mail")
         self.cpu = cpu_seconds(gateway.pid)
@@ -257,12 +257,9 @@ class Soak:
             book.violate(f"never arrived, or never acked: {lost}")
         for place in traces(database, STRANGERS):
             book.violate(f"a stranger's mail left a trace in {place}")
+        for left in left_open(database):
+            book.violate(f"left open: {left}")
         with closing(sqlite(database)) as rows:
-            (left,) = rows.execute(
-                "SELECT count(*) FROM envelope WHERE state IN ('new', 'claimed')"
-            ).fetchone()
-            if left:
-                book.violate(f"{left} envelopes are left open")
             for state, count, error in rows.execute(
                 "SELECT state, count(*), max(last_error) FROM outbox WHERE state = 'sending'"
                 " OR (state = 'failed' AND last_error NOT LIKE 'bounced%')"
