@@ -19,10 +19,16 @@ LINE_LIMIT = 1_000
 
 @frozen
 class Option:
-    """One possible answer: ``value`` is what the session reads, ``label`` what the person is shown."""
+    """One possible answer: ``value`` is what the session reads, ``label`` what the person is shown.
+
+    ``description``, ``impact`` and ``preview`` tell more about it, each ``""`` when there is nothing to tell.
+    """
 
     value: str
     label: str
+    description: str = field(default="", repr=False)
+    impact: str = field(default="", repr=False)
+    preview: str = field(default="", repr=False)
 
 
 @frozen

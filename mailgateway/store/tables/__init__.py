@@ -23,9 +23,7 @@ from mailgateway.store.tables.mailbox import (
     told,
 )
 from mailgateway.store.tables.outgoing import (
-    answer,
     outbox,
-    question,
     recipient,
     route,
     sent_copy,
@@ -33,6 +31,7 @@ from mailgateway.store.tables.outgoing import (
     thread,
     upload,
 )
+from mailgateway.store.tables.questions import answer, decision_log, question, question_revision
 from mailgateway.store.tables.schema import EPOCH, Instant, metadata
 from mailgateway.store.tables.sessions import machine, machine_name, mode, runtime, session
 
@@ -43,6 +42,7 @@ __all__ = [
     "answer",
     "attachment",
     "cursor",
+    "decision_log",
     "envelope",
     "fate",
     "flagging",
@@ -57,6 +57,7 @@ __all__ = [
     "muted",
     "outbox",
     "question",
+    "question_revision",
     "recipient",
     "route",
     "runtime",

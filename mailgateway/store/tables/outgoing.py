@@ -1,10 +1,9 @@
-"""The way out: routes, threads, questions, and the mail that asks them."""
+"""The way out: routes, threads, and the mail that leaves."""
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Connection,
     ForeignKey,
     Index,
     Integer,
@@ -12,10 +11,8 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    event,
     text,
 )
-from sqlalchemy.types import JSON
 
 from mailgateway.store.tables.schema import Instant, metadata
 
@@ -42,53 +39,6 @@ thread = Table(
     Column("created_at", Instant, nullable=False),
     Column("expires_at", Instant, nullable=False),
     Column("sent_text", Text, nullable=False, server_default=""),  # at most 64 kB: what we know of the quote
-)
-
-question = Table(
-    "question",
-    metadata,
-    Column("id", String(32), primary_key=True),  # q- and 24 hex
-    Column("session_id", String(255), nullable=False, index=True),
-    Column("machine_id", String(64), nullable=False),
-    Column("blocking", Boolean, nullable=False),
-    Column("status", String(16), nullable=False),  # reserved | open | answered | cancelled | expired
-    Column("revision", Integer, nullable=False, server_default=text("1")),
-    Column("subject", Text, nullable=False, server_default=""),
-    Column("prompt", Text, nullable=False, server_default=""),
-    Column("options", JSON, nullable=False),
-    Column("recommendation", Text, nullable=False, server_default=""),
-    Column("route_id", String(16), nullable=False, server_default=""),
-    Column("created_at", Instant, nullable=False),
-    Column("expires_at", Instant),
-    Column("settled_at", Instant),
-)
-
-_OUTSTANDING = text("blocking AND status IN ('reserved', 'open')")
-
-_question_blocking = Index(  # the one outstanding decision of a session
-    "question_blocking", question.c.session_id, unique=True, sqlite_where=_OUTSTANDING
-)
-
-
-@event.listens_for(question, "before_create")
-def _also_on_postgresql(_table: Table, connection: Connection, **_how: object) -> None:
-    """Make it a partial index there, too; said only here, since the dialect costs 2 MB where it is named."""
-    if connection.dialect.name == "postgresql":
-        _question_blocking.dialect_options["postgresql"]["where"] = _OUTSTANDING
-
-
-answer = Table(
-    "answer",
-    metadata,
-    Column("id", String(32), primary_key=True),
-    Column("question_id", ForeignKey("question.id"), nullable=False, unique=True),  # the first answer wins
-    Column("revision", Integer, nullable=False),
-    Column("choice", Text),
-    Column("note", Text),
-    Column("text", Text, nullable=False),
-    Column("answered_by", Text, nullable=False),
-    Column("door", String(16), nullable=False),  # mail | web | terminal
-    Column("answered_at", Instant, nullable=False),
 )
 
 outbox = Table(
