@@ -1,21 +1,31 @@
-"""Answering a question: one transaction for mail, web and terminal, and the first answer wins."""
+"""Answering a question: one transaction for mail, web, terminal and API, and the first answer wins.
+
+Its owner hears of it in the same transaction: the answer to a decision is delivered with its words, that to
+another question as a notice that names it alone; what was chosen is read when the session has a mind for it.
+"""
 
 import hashlib
+from collections.abc import Sequence
 
 from attrs import evolve
 
 from mailgateway.domain.choice import parse_choice
-from mailgateway.domain.envelope import Envelope
+from mailgateway.domain.delivery import DeliveryState
+from mailgateway.domain.envelope import Envelope, EnvelopeKind, Trust
 from mailgateway.domain.question import (
     AlreadyResolved,
     Answered,
     NotOpen,
+    Question,
+    QuestionEvent,
+    QuestionKind,
     QuestionStatus,
     Resolution,
     StaleRevision,
 )
-from mailgateway.ids import QuestionId
-from mailgateway.store import questions
+from mailgateway.flows.bell import Event, EventKind
+from mailgateway.ids import EnvelopeId, QuestionId
+from mailgateway.store import envelopes, question_changes, questions, sessions
 from mailgateway.store.database import Tx
 
 
@@ -24,7 +34,7 @@ def resolve(
     *,
     question_id: QuestionId,
     expected_revision: int,
-    choice: str | None,
+    values: Sequence[str],
     note: str | None,
     text: str,
     by: str,
@@ -33,9 +43,10 @@ def resolve(
 ) -> Resolution:
     """Answer the question inside the caller's transaction, when it can still be answered.
 
-    ``choice`` is the value of an option, ``None`` for an answer in words alone; ``by`` is a person's
-    address and ``door`` is ``mail``, ``web`` or ``terminal``; ``random`` are at least 12 random bytes.
-    Telling the session (an envelope) and ringing the bell are the caller's.
+    ``values`` are those of the options that were chosen (checked by the caller), none for an answer in words
+    alone; ``by`` is a person's address or the name of a key, ``door`` one of ``mail``, ``web``, ``terminal``
+    and ``api``; ``random`` are at least 12 random bytes.  The notice to the owner of a question is filed
+    here; the words of the answer to a decision are the caller's to file, and so is ringing (``rings``).
     """
     found = questions.find(tx, question_id)
     if found is None:
@@ -43,21 +54,20 @@ def resolve(
     if found.status is QuestionStatus.ANSWERED:
         won = questions.answer_of(tx, question_id)
         return NotOpen(found.status) if won is None else AlreadyResolved(won.by, won.door, won.at)
-    if found.status is not QuestionStatus.OPEN:
-        return NotOpen(found.status)
-    if found.expires_at is not None and found.expires_at <= tx.now:
-        return NotOpen(QuestionStatus.EXPIRED)
+    status = found.status_at(tx.now)
+    if status is not QuestionStatus.OPEN:
+        return NotOpen(status)
     if found.revision != expected_revision:
         return StaleRevision(found.revision)
     answer_id = "n-" + random[:12].hex()
-    questions.answered(
+    ended = questions.answered(
         tx,
         found,
         questions.AnswerRow(
             id=answer_id,
             question_id=question_id,
             revision=expected_revision,
-            choice=choice,
+            values=tuple(values),
             note=note,
             text=text,
             by=by,
@@ -65,7 +75,63 @@ def resolve(
             at=tx.now,
         ),
     )
-    return Answered(evolve(found, status=QuestionStatus.ANSWERED, settled_at=tx.now), answer_id)
+    tell_owner(tx, ended)
+    return Answered(ended, answer_id, question_changes.open_descendants(tx, question_id))
+
+
+def end(
+    tx: Tx,
+    found: Question,
+    event: QuestionEvent,
+    *,
+    by: str = "",
+    door: str = questions.GATEWAY,
+    note: str | None = None,
+) -> Question:
+    """End a question without an answer, for a reason that is not its owner's, who is told as of an answer."""
+    unread = found.kind is QuestionKind.QUESTION
+    ended = questions.settle(tx, found, event, by=by, door=door, note=note, unread=unread)
+    tell_owner(tx, ended)
+    return ended
+
+
+def tell_owner(tx: Tx, ended: Question) -> None:
+    """File a notice that a question of ``write_question`` has ended: its id and no content."""
+    if ended.kind is not QuestionKind.QUESTION:
+        return
+    happened = "was answered" if ended.status is QuestionStatus.ANSWERED else f"is {ended.status}"
+    envelopes.add(
+        tx,
+        Envelope(
+            id=notice_id(ended),
+            kind=EnvelopeKind.NOTICE,
+            trust=Trust.SYSTEM,
+            session_id=ended.session_id,
+            machine_id=sessions.machine_of(tx, ended.session_id) or ended.machine_id,
+            subject=f"Question {ended.id} {happened}",
+            body=f"Question {ended.id} {happened}. Read how it ended with get_answer (or `mailgateway "
+            f"questions {ended.id}`).",
+            quoted="",
+            from_address="",
+            from_name="mailgateway",
+            received_at=tx.now,
+            state=DeliveryState.NEW,
+            question_id=ended.id,
+        ),
+    )
+
+
+def notice_id(ended: Question) -> EnvelopeId:
+    """The id of the notice that a question has ended: it ends once, and so the owner is told once."""
+    return EnvelopeId("m-" + hashlib.sha256(f"ended\0{ended.id}".encode()).hexdigest()[:24])
+
+
+def rings(ended: Question) -> tuple[Event, ...]:
+    """What to ring when a question has ended."""
+    asked = Event(EventKind.QUESTION, ended.id, ended.session_id)
+    if ended.kind is not QuestionKind.QUESTION:
+        return (asked,)
+    return (asked, Event(EventKind.DELIVERY, notice_id(ended), ended.session_id))
 
 
 def answer_by_mail(
@@ -84,7 +150,7 @@ def answer_by_mail(
         tx,
         question_id=question.id,
         expected_revision=revision,
-        choice=value,
+        values=() if value is None else (value,),
         note=note,
         text=envelope.body,
         by=envelope.from_address,

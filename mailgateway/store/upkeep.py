@@ -4,9 +4,9 @@ Each function takes the time before which something is old.  Routes are never de
 never issued twice; everything else that grows has its end.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, or_, select, update
 
 from mailgateway.domain.outbox import OutboxState
 from mailgateway.domain.question import QuestionStatus
@@ -21,6 +21,7 @@ from mailgateway.store.tables import (
     journal,
     outbox,
     question,
+    question_revision,
     recipient,
     sent_copy,
     thread,
@@ -28,6 +29,9 @@ from mailgateway.store.tables import (
 
 LIMIT = 1_000
 """Rows that are looked at in one go; the rest comes at the next."""
+
+UNREAD = timedelta(days=365)
+"""How much longer the end of a question is kept for an owner who has not read it."""
 
 _AT_REST = (OutboxState.SENT.value, OutboxState.FAILED.value, OutboxState.CANCELLED.value)
 
@@ -68,10 +72,15 @@ def _forget_copies(tx: Tx, before: datetime) -> None:
 
 
 def prune_questions(tx: Tx, before: datetime) -> int:
-    """Forget questions that were settled before a time, with their answers; how many."""
-    old = (question.c.settled_at < before,)
-    tx.execute(delete(answer).where(answer.c.question_id.in_(select(question.c.id).where(*old))))
-    return tx.execute(delete(question).where(*old)).rowcount
+    """Forget questions that ended before a time, with all that they said and their answers; how many.
+
+    One whose end its owner has not read yet stays for a year.  The log of decisions stays.
+    """
+    read = or_(question.c.attention.is_(False), question.c.settled_at < before - UNREAD)
+    old = select(question.c.id).where(question.c.settled_at < before, read)
+    tx.execute(delete(answer).where(answer.c.question_id.in_(old)))
+    tx.execute(delete(question_revision).where(question_revision.c.question_id.in_(old)))
+    return tx.execute(delete(question).where(question.c.id.in_(old))).rowcount
 
 
 def prune_threads(tx: Tx, before: datetime) -> int:

@@ -284,7 +284,7 @@ class Outbound(RuleBasedStateMachine):
                 tx,
                 question_id=question,
                 expected_revision=1,
-                choice=None,
+                values=(),
                 note=None,
                 text="words",
                 by=PERSON,

@@ -114,7 +114,7 @@ class SweepTests(InboundTestCase):
         self.now(self.acking(acked))
 
     def test_memories_end(self) -> None:
-        """Long after, what was acked leaves no row but its route; what waits is known still."""
+        """Long after, what was acked leaves its route and the log of decisions; what waits is known still."""
         asked = self.submit("decision")
         for _ in range(2):
             self.conclude(self.claim())
@@ -134,6 +134,7 @@ class SweepTests(InboundTestCase):
             self.gateway.rows(count),
             {
                 "cursor": 1,
+                "decision_log": 2,
                 "envelope": 1,
                 "fate": 2,
                 "machine": 1,
