@@ -40,6 +40,14 @@ class MailKind(StrEnum):
     DECISION = "decision"
     NOTICE = "notice"
     """The gateway's own word: an answer to a command, a refusal that a person must know of."""
+    REMINDER = "reminder"
+    """A decision that nobody has answered, brought to mind, or sent to a second person."""
+    DIGEST = "digest"
+    """What several sessions wanted to say while the person was left alone."""
+
+
+BY_ITSELF = frozenset({MailKind.NOTICE, MailKind.REMINDER})
+"""What the gateway says by itself, and bounds for each person and each thread."""
 
 
 class OutboxState(StrEnum):
@@ -52,6 +60,8 @@ class OutboxState(StrEnum):
     CANCELLED = "cancelled"
     UNCLEAR = "unclear"
     """It may have arrived."""
+    CARRIED = "carried"
+    """Another mail says what it was to say; that one's fate is its own."""
 
 
 class OutboxEvent(StrEnum):
@@ -68,6 +78,8 @@ class OutboxEvent(StrEnum):
     """A reply shows that it arrived."""
     BOUNCED = "bounced"
     """A server has taken it, and reports that nobody will get it."""
+    CARRY = "carry"
+    """It leaves within another mail."""
 
 
 def _moves() -> dict[tuple[OutboxState, OutboxEvent], OutboxState]:
@@ -78,6 +90,7 @@ def _moves() -> dict[tuple[OutboxState, OutboxEvent], OutboxState]:
         (OutboxState.QUEUED, OutboxEvent.CANCEL): OutboxState.CANCELLED,
         (OutboxState.SENDING, OutboxEvent.CANCEL): OutboxState.CANCELLED,
         (OutboxState.QUEUED, OutboxEvent.ARRIVED): OutboxState.SENT,
+        (OutboxState.QUEUED, OutboxEvent.CARRY): OutboxState.CARRIED,
     }
     # A late answer still counts for a mail that was given up as unclear meanwhile.
     for state in (OutboxState.SENDING, OutboxState.UNCLEAR):
@@ -165,6 +178,10 @@ class OutboxRow:
     created_at: datetime
     next_attempt_at: datetime | None
     recipients: tuple[RecipientRow, ...] = ()
+    held_until: datetime | None = None
+    """When it may leave, as far as is known; ``None``: it is not held back."""
+    carried_by: OutboxId | None = None
+    """The mail that it left within."""
 
     @property
     def temporary(self) -> bool:

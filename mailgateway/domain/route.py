@@ -10,11 +10,13 @@ from mailgateway.ids import MachineId, QuestionId, RouteId, SessionId
 
 @unique
 class Purpose(StrEnum):
-    """What the mail behind a route was: a session's word, a question, or an approval."""
+    """What the mail behind a route was."""
 
     SESSION = "session"
     QUESTION = "question"
     APPROVAL = "approval"
+    DIGEST = "digest"
+    """Words of several sessions in one mail: a reply to it as a whole belongs to none of them."""
 
 
 @frozen(kw_only=True)

@@ -199,8 +199,11 @@ def _pulls_apart(claims: Claims, facts: Facts) -> bool:
 def _disagree(tagged: Route, threaded: Route) -> bool:
     """Consent must not be steered to another question than the one under the person's eyes."""
     return tagged.id != threaded.id and (
-        tagged.purpose is not Purpose.SESSION or threaded.purpose is not Purpose.SESSION
+        tagged.purpose in _CONSENT or threaded.purpose in _CONSENT
     )
+
+
+_CONSENT = frozenset({Purpose.QUESTION, Purpose.APPROVAL})
 
 
 def _by_tag(claims: Claims, facts: Facts) -> Resolution:

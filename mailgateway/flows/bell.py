@@ -33,6 +33,8 @@ class EventKind(StrEnum):
     OUTBOX = "outbox"
     FLAGGING = "flagging"
     SETTLE = "settle"
+    HELD = "held"
+    """A mail waits for its time."""
 
 
 PUBLIC = frozenset(

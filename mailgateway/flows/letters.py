@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from attrs import field, frozen
 
+from mailgateway.domain.attention import ALWAYS, Attention
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.outbox import MailKind
 from mailgateway.errors import Refusal
@@ -58,7 +59,8 @@ class Sender:
     """The account that sends, and what the settings say about sending.
 
     ``domain`` is that of the account's address; ``recipient`` the person who is notified; ``tag`` the word
-    in front of the route in a subject; ``budget_per_minute`` bounds notifications.
+    in front of the route in a subject; ``budget_per_minute`` bounds notifications; ``attention`` says which
+    of it has to wait.
     """
 
     account: AccountName
@@ -69,6 +71,7 @@ class Sender:
     recipient: str
     budget_per_minute: int
     route_ttl: timedelta
+    attention: Attention = ALWAYS
 
 
 @frozen(kw_only=True)

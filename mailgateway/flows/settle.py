@@ -1,10 +1,12 @@
 """The settled event: a session's turn is over, and a person is told when it stays so.
 
 It waits in the database, so that a restart loses none.  A newer one replaces it, a ``working`` ping cancels
-it.  When its time has come, it leaves the table in the transaction that queues its mail: never two mails,
-never none.
+it, and so does a mail in which the session says itself that it is done.  When its time has come, it leaves
+the table in the transaction that queues its mail: never two mails, never none.  A summary that holds a
+secret is not mailed at all, and ``status`` says so.
 """
 
+import re
 from datetime import datetime, timedelta
 
 from attrs import evolve
@@ -23,10 +25,15 @@ from mailgateway.store import modes, sessions, settles
 from mailgateway.store.database import Database, Tx
 from mailgateway.store.settles import Settle
 
-SUBJECT_LIMIT = 80
+SENTENCE_LIMIT = 60
+PLACE_LIMIT = 30
+"""Characters of what is over, and of where, in a subject."""
 
 REFUSED_SECONDS = 600
 """When what could not be mailed is tried again."""
+
+SECRET = "secret_in_text"  # noqa: S105 (a code of the API)
+"""The refusal of a text that holds one of our keys or the like: it will be no better later."""
 
 _log = Logger()
 
@@ -57,7 +64,8 @@ async def note(
         if aborted and not on_aborted:
             settles.cancel(tx, session)
         else:
-            settles.put(tx, Settle(session, instance, summary, aborted, tx.now + delay))
+            due_at = tx.now + delay
+            settles.put(tx, Settle(session, instance, identity.machine_id, summary, aborted, due_at))
 
     await database.run(work)
     bell.ring(Event(EventKind.SETTLE, session, session))
@@ -93,7 +101,7 @@ async def _send(
         request = SendRequest(
             kind=MailKind.SETTLE,
             session=settle.session_id,
-            subject=_subject(tx, settle),
+            subject=_subject(tx, identity, settle),
             text=settle.summary,
         )
         return request, prepare(tx, identity, sender, request, chance, _no_uploads)
@@ -102,6 +110,10 @@ async def _send(
         if not settles.take(tx, settle) or modes.current(tx, identity.machine_id) is Mode.OFF:
             return None
         return place(tx, identity, sender, request, ready)
+
+    def withhold(tx: Tx) -> None:
+        if settles.take(tx, settle):
+            settles.withhold(tx, settle, SECRET)
 
     def put_off(tx: Tx) -> None:
         if settles.take(tx, settle):  # unless another one has replaced it meanwhile
@@ -113,6 +125,10 @@ async def _send(
     except StaleWrite:
         return None  # rolled back: the settle still waits, and the next round draws another route id
     except Refusal as refusal:  # rolled back, too
+        if refusal.code == SECRET:
+            await database.run(withhold)
+            _log.warn("the summary of a settled turn is not mailed: {why}", why=refusal.message)
+            return None
         wait = timedelta(seconds=refusal.details.get("retryAfter", REFUSED_SECONDS))
         await database.run(put_off)
         if refusal.code != "send_budget":
@@ -128,11 +144,28 @@ def _no_uploads(path: str) -> bytes:
     raise FileNotFoundError(path)
 
 
-def _subject(tx: Tx, settle: Settle) -> str:
-    """What is over: the session's title, else the first line of the summary."""
+def _subject(tx: Tx, identity: Identity, settle: Settle) -> str:
+    """What is over, and where: the first sentence of the summary, else the session's title."""
     session = sessions.find(tx, settle.session_id)
-    title = session.title if session is not None else ""
-    lines = [line.strip(" #*_`") for line in settle.summary.splitlines()]
-    what = title or next((line for line in lines if line), "the turn is over")
+    title, project = ("", "") if session is None else (session.title, session.project)
+    what = _first_sentence(settle.summary) or title or "the turn is over"
+    places = [_cut(place, PLACE_LIMIT) for place in (project, identity.name) if place.strip()]
     word = "Stopped" if settle.aborted else "Done"
-    return f"{word}: {what if len(what) <= SUBJECT_LIMIT else what[: SUBJECT_LIMIT - 1] + '…'}"
+    return " · ".join([f"{word}: {_cut(what, SENTENCE_LIMIT)}", *places])
+
+
+_SENTENCE = re.compile(r".+?[.!?](?=\s|$)")
+
+
+def _first_sentence(summary: str) -> str:
+    """The first words of the Markdown, without its marks, and without a full stop at their end."""
+    lines = (" ".join(line.strip(" #*_`>-").split()) for line in summary.splitlines())
+    line = next((line for line in lines if line), "")
+    found = _SENTENCE.match(line)
+    sentence = line if found is None else found[0]
+    return sentence.replace("**", "").replace("`", "").removesuffix(".")
+
+
+def _cut(text: str, limit: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from mailgateway.domain import policy
 from mailgateway.domain.choice import Option
@@ -35,7 +35,7 @@ from mailgateway.flows.outbox import reading
 from mailgateway.flows.sessions import make_room, outstanding, register
 from mailgateway.flows.waiting import Timers, wait_until
 from mailgateway.ids import MessageId, OutboxId, QuestionId, RouteId, SessionId
-from mailgateway.store import modes, outbox, questions, routes, threads
+from mailgateway.store import held_mails, modes, outbox, questions, routes, settles, threads
 from mailgateway.store.database import Database, Tx
 
 __all__ = [
@@ -77,6 +77,8 @@ class Submitted:
     subject: str = field(repr=False)
     question_id: QuestionId | None
     state: Literal["queued", "sent"]
+    held_until: datetime | None = None
+    """Until when it is held back, as far as is known; ``None``: it is not."""
 
 
 async def submit(
@@ -143,7 +145,38 @@ def place(tx: Tx, identity: Identity, sender: Sender, request: SendRequest, read
         return before
     _may_send(tx, identity, sender, request)
     register(tx, identity, request.session)
+    if request.kind is MailKind.SETTLE:
+        settles.cancel(tx, request.session)  # this one says it
     question_id = _reserve(tx, identity, request, ready) if request.kind is MailKind.DECISION else None
+    submitted = write(tx, identity, sender, request, ready, question_id)
+    begun = held_mails.bundle_until(tx, request.session) if sender.attention.bundle else None
+    hold = sender.attention.hold(request.kind, tx.now, begun)
+    if hold is None:
+        return submitted
+    held_mails.add(
+        tx,
+        submitted.outbox_id,
+        identity.machine_id,
+        hold,
+        alone=request.kind is MailKind.DECISION or bool(request.attachments),
+        subject=request.subject,
+        words=request.text,
+    )
+    return evolve(submitted, held_until=hold.until)
+
+
+def write(
+    tx: Tx,
+    identity: Identity,
+    sender: Sender,
+    request: SendRequest,
+    ready: Ready,
+    question_id: QuestionId | None = None,
+) -> Submitted:
+    """Write a composed mail with its route and thread, whether or not its session may send one.
+
+    ``StaleWrite`` when the route id was issued meanwhile.
+    """
     route = Route(
         id=ready.route_id,
         purpose=Purpose.SESSION if question_id is None else Purpose.QUESTION,
@@ -228,6 +261,8 @@ def place_answer(tx: Tx, identity: Identity, sender: Sender, answer: Answer, cha
 def rings(submitted: Submitted, request: SendRequest) -> tuple[Event, ...]:
     """What to ring after a mail was placed."""
     events = [Event(EventKind.OUTBOX, submitted.outbox_id, request.session)]
+    if submitted.held_until is not None:
+        events.append(Event(EventKind.HELD, submitted.outbox_id, request.session))
     if submitted.question_id is not None:
         events.append(Event(EventKind.QUESTION, submitted.question_id, request.session))
     return tuple(events)
@@ -245,7 +280,7 @@ def _repeated(tx: Tx, request: SendRequest) -> Submitted | None:
         raise Refusal(
             "key_reused", "this idempotencyKey was used for another content; take a new key for a new mail"
         )
-    return _submitted(mail)
+    return _submitted(mail, None if mail.carried_by is None else outbox.find(tx, mail.carried_by))
 
 
 def _may_send(tx: Tx, identity: Identity, sender: Sender, request: SendRequest) -> None:
@@ -302,9 +337,12 @@ def _reserve(tx: Tx, identity: Identity, request: SendRequest, ready: Ready) -> 
     return question_id
 
 
-def _submitted(mail: OutboxRow) -> Submitted:
-    state: Literal["queued", "sent"] = "sent" if mail.state is OutboxState.SENT else "queued"
-    return Submitted(mail.id, mail.message_id, mail.route_id, mail.subject, mail.question_id, state)
+def _submitted(mail: OutboxRow, fate: OutboxRow | None = None) -> Submitted:
+    """The mail as its submission is answered; ``fate`` is the mail that it left within, if not itself."""
+    state: Literal["queued", "sent"] = "sent" if (fate or mail).state is OutboxState.SENT else "queued"
+    return Submitted(
+        mail.id, mail.message_id, mail.route_id, mail.subject, mail.question_id, state, mail.held_until
+    )
 
 
 async def first_attempt(
@@ -312,6 +350,7 @@ async def first_attempt(
 ) -> Submitted:
     """Wait for the outcome of the first attempt, at most ``seconds``; then the mail stays ``queued``.
 
+    A mail that is held back is not waited for.
     Raises ``SmtpFailed`` when the mail was refused: it will not be sent, and nothing is reserved any more.
     """
     mail = await wait_until(
@@ -334,4 +373,4 @@ async def first_attempt(
 
 def _attempted(mail: OutboxRow) -> bool:
     untried = mail.state is OutboxState.QUEUED and mail.attempts == 0
-    return not untried and mail.state is not OutboxState.SENDING
+    return mail.held_until is not None or (not untried and mail.state is not OutboxState.SENDING)

@@ -86,7 +86,7 @@ def parse(
     device = _section(Device, whole, reading)
     people = _people(_section(People, whole, reading), reading)
     security = _security(_section(Security, whole, reading))
-    notify = _section(Notify, whole, reading)
+    notify = _notify(_section(Notify, whole, reading), people, reading)
     retention = _section(Retention, whole, reading)
     oauth = _named(OAuth, whole, "oauth", reading)
     keys = _named(Key, whole, "keys", reading)
@@ -150,6 +150,24 @@ def _people(people: People | None, reading: Reading) -> People | None:
         may_approve=people.may_approve or people.allowed,
         may_command=people.may_command or people.allowed,
     )
+
+
+def _notify(notify: Notify | None, people: People | None, reading: Reading) -> Notify | None:
+    """Check whom an unanswered decision goes to in the end."""
+    if notify is None or people is None:
+        return notify
+    if notify.escalate_to and not is_allowed(people, notify.escalate_to):
+        reading.wrong(
+            "notify.escalate_to",
+            "must be an address that `people.allowed` names too: nobody else's answer is heard",
+        )
+    elif notify.escalate_to and notify.escalate_to.lower() == people.notify.lower():
+        reading.wrong("notify.escalate_to", "must be another address than the one that is asked first")
+    elif notify.escalate_after_hours and not notify.escalate_to:
+        reading.wrong(
+            "notify.escalate_to", "is missing; `notify.escalate_after_hours` needs a second address"
+        )
+    return notify
 
 
 def _security(security: Security | None) -> Security | None:

@@ -4,7 +4,9 @@ What may be left out is already filled in (the SMTP server's secret, the state d
 notify), so that nobody else has to know a rule of inheritance.  Secrets are named here and never held.
 """
 
+import re
 from collections.abc import Mapping
+from datetime import time
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, cast
@@ -116,6 +118,39 @@ def _key_file(value: object, reading: Reading) -> Path:
     if place is None:
         raise Wrong("must name a file")
     return cast("Path", place)
+
+
+def _span_of_day(value: object, reading: Reading) -> tuple[time, time] | None:
+    """Check two times of day with a dash between them; empty means none."""
+    text = text_of(value, reading)
+    if not text:
+        return None
+    found = re.fullmatch(
+        r"([01]?[0-9]|2[0-3]):([0-5][0-9])\s*[-\u2013]\s*([01]?[0-9]|2[0-3]):([0-5][0-9])", text
+    )
+    if found is None:
+        raise Wrong('must be two times of day with a dash between them: "22:00-07:00"')
+    hour, minute, last_hour, last_minute = map(int, found.groups())
+    span = time(hour, minute), time(last_hour, last_minute)
+    if span[0] == span[1]:
+        raise Wrong("must end at another time than it begins; leave it empty for no quiet hours")
+    return span
+
+
+def _time_zone(value: object, reading: Reading) -> str:
+    """Check the name of a time zone; empty means the machine's own."""
+    name = text_of(value, reading)
+    if name:
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - few settings name one
+
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise Wrong(
+                "is no time zone that this machine knows; write its name as in Europe/Berlin, or leave it "
+                "empty for the machine's own"
+            ) from None
+    return name
 
 
 TAG = matching(r"[a-z0-9]{1,16}", "must be 1 to 16 lower-case letters and digits")
@@ -241,11 +276,22 @@ class Security:
 
 @frozen(kw_only=True)
 class Notify:
-    """``[notify]``: how often, and how soon after a turn, a session may write to a person."""
+    """``[notify]``: how often, how soon after a turn, and at which hours people are written to.
+
+    ``quiet_hours`` are the times of a wall clock between which it is quiet, in ``time_zone`` (``""``: the
+    machine's own); zero hours or seconds are never.
+    """
 
     budget_per_minute: Annotated[int, number(1, 1_000)] = 10
     settle_delay_seconds: Annotated[int, number(0, 3_600)] = 20
     on_aborted: bool = False
+    remind_after_hours: Annotated[int, number(0, 720)] = 3
+    quiet_hours: Annotated[tuple[time, time] | None, Kind(_span_of_day, "")] = None
+    quiet_decisions: bool = False
+    time_zone: Annotated[str, Kind(_time_zone, "")] = ""
+    bundle_seconds: Annotated[int, number(0, 3_600)] = 0
+    escalate_after_hours: Annotated[int, number(0, 720)] = 0
+    escalate_to: Annotated[str, optional(ADDRESS)] = ""
 
 
 @frozen(kw_only=True)

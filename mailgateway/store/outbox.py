@@ -244,6 +244,7 @@ def untried_decisions(
             outbox.c.kind == MailKind.DECISION.value,
             outbox.c.state == OutboxState.QUEUED.value,
             outbox.c.attempts == 0,
+            outbox.c.held_until.is_(None),
             outbox.c.created_at > since,
         )
         .order_by(outbox.c.number)
@@ -331,6 +332,8 @@ def _value(tx: Tx, row: Row[Any]) -> OutboxRow:
         created_at=row.created_at,
         next_attempt_at=row.next_attempt_at,
         recipients=_recipients(tx, row.id),
+        held_until=row.held_until,
+        carried_by=row.carried_by or None,
     )
 
 

@@ -89,7 +89,7 @@ def add_other(tx: Tx, message_id: MessageId, other: MessageId) -> None:
 
 def of_session(tx: Tx, session_id: SessionId, recipient: str, limit: int) -> tuple[MessageId, ...]:
     """The session's last mails to ``recipient`` that (as far as we know) left, oldest first."""
-    gone = (OutboxState.CANCELLED.value, OutboxState.FAILED.value)
+    gone = (OutboxState.CANCELLED.value, OutboxState.FAILED.value, OutboxState.CARRIED.value)
     rows = tx.execute(
         select(thread.c.message_id)
         .join(route, route.c.id == thread.c.route_id)
@@ -99,6 +99,7 @@ def of_session(tx: Tx, session_id: SessionId, recipient: str, limit: int) -> tup
             route.c.recipient == recipient,
             thread.c.expires_at > tx.now,
             outbox.c.state.not_in(gone),
+            outbox.c.held_until.is_(None),
         )
         .order_by(outbox.c.number.desc())
         .limit(limit)

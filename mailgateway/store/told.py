@@ -7,11 +7,13 @@ from datetime import datetime
 
 from sqlalchemy import delete, func, select
 
-from mailgateway.domain.outbox import MailKind
+from mailgateway.domain.outbox import BY_ITSELF, MailKind
 from mailgateway.ids import RouteId
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_update
 from mailgateway.store.tables import muted, outbox, recipient, told
+
+_OWN = [kind.value for kind in BY_ITSELF]
 
 
 def last(tx: Tx, address: str, reason: str) -> datetime | None:
@@ -30,7 +32,7 @@ def sent_in_thread(tx: Tx, route_id: RouteId, since: datetime) -> int:
         select(func.count())
         .select_from(outbox)
         .where(
-            outbox.c.kind == MailKind.NOTICE.value,
+            outbox.c.kind.in_(_OWN),
             outbox.c.created_at > since,
             outbox.c.route_id == route_id,
         )
@@ -38,14 +40,14 @@ def sent_in_thread(tx: Tx, route_id: RouteId, since: datetime) -> int:
     return count
 
 
-def sent_to(tx: Tx, address: str, since: datetime) -> int:
-    """How many mails of its own the gateway has written to an address since then."""
+def sent_to(tx: Tx, address: str, since: datetime, kinds: frozenset[MailKind] = BY_ITSELF) -> int:
+    """How many mails of its own, of these kinds, the gateway has written to an address since then."""
     count: int = tx.execute(
         select(func.count())
         .select_from(outbox)
         .join(recipient, recipient.c.outbox_id == outbox.c.id)
         .where(
-            outbox.c.kind == MailKind.NOTICE.value,
+            outbox.c.kind.in_([kind.value for kind in kinds]),
             outbox.c.created_at > since,
             recipient.c.address == address,
         )

@@ -33,7 +33,12 @@ LIMIT = 1_000
 UNREAD = timedelta(days=365)
 """How much longer the end of a question is kept for an owner who has not read it."""
 
-_AT_REST = (OutboxState.SENT.value, OutboxState.FAILED.value, OutboxState.CANCELLED.value)
+_AT_REST = (
+    OutboxState.SENT.value,
+    OutboxState.FAILED.value,
+    OutboxState.CANCELLED.value,
+    OutboxState.CARRIED.value,
+)
 
 
 def reservations(tx: Tx, before: datetime) -> tuple[QuestionId, ...]:

@@ -29,7 +29,7 @@ class SettleTests(OutboundTestCase):
         (outbox_id,) = self._due()
         self.assertEqual(self.gateway.kinds(), [EventKind.OUTBOX])
         self.assertEqual(self._due(), ())
-        self.assertTrue(self._subject(outbox_id).endswith("] Done: Port the parser"))
+        self.assertTrue(self._subject(outbox_id).endswith("] Done: All tests pass · laptop"))
 
     def test_one_that_is_too_much_waits(self) -> None:
         """A session that settles again and again is bounded; the last one is mailed when there is room."""
@@ -42,7 +42,7 @@ class SettleTests(OutboundTestCase):
         self.assertEqual(self._due(), ())
         self.gateway.later(seconds=60)
         (outbox_id,) = self._due()
-        self.assertTrue(self._subject(outbox_id).endswith("] Done: The last one."))
+        self.assertTrue(self._subject(outbox_id).endswith("] Done: The last one · laptop"))
 
     def test_one_that_is_refused_waits(self) -> None:
         """Whatever the reason: it is tried again in ten minutes, and nobody spins over it."""
@@ -70,7 +70,7 @@ class SettleTests(OutboundTestCase):
         self.assertEqual(self._due(), ())
         self.gateway.later(seconds=5)
         (outbox_id,) = self._due()
-        self.assertTrue(self._subject(outbox_id).endswith("] Done: Second."))
+        self.assertTrue(self._subject(outbox_id).endswith("] Done: Second · laptop"))
 
     def test_sessions_settle_apart(self) -> None:
         """One by one, the earliest first."""
@@ -79,8 +79,10 @@ class SettleTests(OutboundTestCase):
         self._note("Two.", S2)
         self.assertIsNotNone(self.now(settle.next_due(self.gateway.database, IDENTITY)))
         self.gateway.later(seconds=20)
-        subjects = [self._subject(outbox_id).rpartition(" ")[2] for outbox_id in self._due()]
-        self.assertEqual(subjects, ["One.", "Two."])
+        subjects = [
+            self._subject(outbox_id).partition("Done: ")[2].partition(" ")[0] for outbox_id in self._due()
+        ]
+        self.assertEqual(subjects, ["One", "Two"])
         self.assertIsNone(self.now(settle.next_due(self.gateway.database, IDENTITY)))
 
     def test_it_outlives_the_process(self) -> None:
@@ -119,7 +121,7 @@ class SettleTests(OutboundTestCase):
         self._note("Half.", aborted=True, on_aborted=True)
         self.gateway.later(seconds=21)
         (outbox_id,) = self._due()
-        self.assertTrue(self._subject(outbox_id).endswith("] Stopped: Half."))
+        self.assertTrue(self._subject(outbox_id).endswith("] Stopped: Half · laptop"))
 
     def test_off_forgets_it(self) -> None:
         """By the time the mode is on again it is no news."""

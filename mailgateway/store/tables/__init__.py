@@ -9,6 +9,7 @@ The modules follow a mail: who is there, what came in, what is delivered, what g
 needs a migration in ``migrations/versions``; a test compares the two.
 """
 
+from mailgateway.store.tables.attention import held_mail, reminder, settle, withheld
 from mailgateway.store.tables.envelopes import attachment, envelope, journal
 from mailgateway.store.tables.mailbox import (
     account_health,
@@ -27,7 +28,6 @@ from mailgateway.store.tables.outgoing import (
     recipient,
     route,
     sent_copy,
-    settle,
     thread,
     upload,
 )
@@ -48,6 +48,7 @@ __all__ = [
     "flagging",
     "gap",
     "held",
+    "held_mail",
     "journal",
     "lease",
     "machine",
@@ -59,6 +60,7 @@ __all__ = [
     "question",
     "question_revision",
     "recipient",
+    "reminder",
     "route",
     "runtime",
     "sent_copy",
@@ -68,4 +70,5 @@ __all__ = [
     "thread",
     "told",
     "upload",
+    "withheld",
 ]

@@ -2,7 +2,6 @@
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -55,7 +54,7 @@ outbox = Table(
     Column("message_id", String(998), nullable=False),
     Column("subject", Text, nullable=False),
     Column("sender", Text, nullable=False),  # MAIL FROM
-    Column("state", String(16), nullable=False),  # queued | sending | sent | failed | cancelled | unclear
+    Column("state", String(16), nullable=False),  # domain.outbox.OutboxState
     Column("attempts", Integer, nullable=False, server_default=text("0")),
     Column("next_attempt_at", Instant),
     Column("lease_until", Instant),
@@ -64,6 +63,8 @@ outbox = Table(
     Column("idempotency_key", String(255)),
     Column("content_digest", String(64), nullable=False, server_default=""),
     Column("submitted_by", String(255), nullable=False, server_default=""),  # the name of the key; its budget
+    Column("held_until", Instant),  # null: it is not held back (``held_mail``)
+    Column("carried_by", String(32), nullable=False, server_default=""),  # the mail that it left within
     Column("created_at", Instant, nullable=False, index=True),
     Column("settled_at", Instant),
     # last, since SQLite reads through a long value to whatever stands behind it
@@ -88,16 +89,6 @@ sent_copy = Table(  # mails of which a copy is to be put into the Sent folder
     Column("outbox_id", ForeignKey("outbox.id"), primary_key=True),
     Column("due_at", Instant, nullable=False, index=True),
     Column("tries", Integer, nullable=False, server_default=text("0")),
-)
-
-settle = Table(  # the debounced "the session's turn is over"; a newer one replaces the one that waits
-    "settle",
-    metadata,
-    Column("session_id", String(255), primary_key=True),
-    Column("instance_id", String(255), nullable=False),
-    Column("summary", Text, nullable=False),
-    Column("aborted", Boolean, nullable=False),
-    Column("due_at", Instant, nullable=False),
 )
 
 upload = Table(  # files that clients uploaded for a mail to come; used within an hour or forgotten
