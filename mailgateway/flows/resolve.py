@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from mailgateway.domain.choice import parse_choice
-from mailgateway.domain.delivery import DeliveryState
 from mailgateway.domain.envelope import Envelope, EnvelopeKind, Trust
 from mailgateway.domain.question import (
     AlreadyResolved,
@@ -75,7 +74,8 @@ def resolve(
             at=tx.now,
         ),
     )
-    tell_owner(tx, ended)
+    if ended.kind is QuestionKind.QUESTION:
+        _tell_owner(tx, ended)
     return Answered(ended, answer_id, question_changes.open_descendants(tx, question_id))
 
 
@@ -87,51 +87,57 @@ def end(
     by: str = "",
     door: str = questions.GATEWAY,
     note: str | None = None,
-) -> Question:
-    """End a question without an answer, for a reason that is not its owner's, who is told as of an answer."""
-    unread = found.kind is QuestionKind.QUESTION
-    ended = questions.settle(tx, found, event, by=by, door=door, note=note, unread=unread)
-    tell_owner(tx, ended)
-    return ended
+) -> tuple[Question, tuple[Event, ...]]:
+    """End a question without an answer, for a reason that is not its owner's; it as it is then, what to ring.
+
+    The owner is told as of an answer; of a decision only when a person has ended it.
+    """
+    asked = found.kind is QuestionKind.QUESTION
+    ended = questions.settle(tx, found, event, by=by, door=door, note=note, unread=asked)
+    if not asked and door == questions.GATEWAY:
+        return ended, (Event(EventKind.QUESTION, ended.id, ended.session_id),)
+    _tell_owner(tx, ended)
+    return ended, rings(ended, told=True)
 
 
-def tell_owner(tx: Tx, ended: Question) -> None:
-    """File a notice that a question of ``write_question`` has ended: its id and no content."""
-    if ended.kind is not QuestionKind.QUESTION:
-        return
+def rings(ended: Question, *, told: bool) -> tuple[Event, ...]:
+    """What to ring when a question has ended, and when its owner was told so by an envelope of its own."""
+    asked = Event(EventKind.QUESTION, ended.id, ended.session_id)
+    if not told:
+        return (asked,)
+    return (asked, Event(EventKind.DELIVERY, ending_id(ended.id), ended.session_id))
+
+
+def ending_id(question_id: QuestionId) -> EnvelopeId:
+    """The id of the envelope that tells how a question has ended: it ends once, and is told once."""
+    return EnvelopeId("m-" + hashlib.sha256(f"ended\0{question_id}".encode()).hexdigest()[:24])
+
+
+def _tell_owner(tx: Tx, ended: Question) -> None:
+    """File a notice that a question has ended: its id, and nothing of what it says."""
     happened = "was answered" if ended.status is QuestionStatus.ANSWERED else f"is {ended.status}"
+    read = f"Read how it ended: get_answer, or `mailgateway questions {ended.id}`."
     envelopes.add(
-        tx,
-        Envelope(
-            id=notice_id(ended),
-            kind=EnvelopeKind.NOTICE,
-            trust=Trust.SYSTEM,
-            session_id=ended.session_id,
-            machine_id=sessions.machine_of(tx, ended.session_id) or ended.machine_id,
-            subject=f"Question {ended.id} {happened}",
-            body=f"Question {ended.id} {happened}. Read how it ended with get_answer (or `mailgateway "
-            f"questions {ended.id}`).",
-            quoted="",
-            from_address="",
-            from_name="mailgateway",
-            received_at=tx.now,
-            state=DeliveryState.NEW,
-            question_id=ended.id,
-        ),
+        tx, ending(tx, ended, EnvelopeKind.NOTICE, Trust.SYSTEM, f"Question {ended.id} {happened}.", read)
     )
 
 
-def notice_id(ended: Question) -> EnvelopeId:
-    """The id of the notice that a question has ended: it ends once, and so the owner is told once."""
-    return EnvelopeId("m-" + hashlib.sha256(f"ended\0{ended.id}".encode()).hexdigest()[:24])
-
-
-def rings(ended: Question) -> tuple[Event, ...]:
-    """What to ring when a question has ended."""
-    asked = Event(EventKind.QUESTION, ended.id, ended.session_id)
-    if ended.kind is not QuestionKind.QUESTION:
-        return (asked,)
-    return (asked, Event(EventKind.DELIVERY, notice_id(ended), ended.session_id))
+def ending(tx: Tx, ended: Question, kind: EnvelopeKind, trust: Trust, subject: str, body: str) -> Envelope:
+    """The envelope by which the owner hears how a question has ended."""
+    return Envelope(
+        id=ending_id(ended.id),
+        kind=kind,
+        trust=trust,
+        session_id=ended.session_id,
+        machine_id=sessions.machine_of(tx, ended.session_id) or ended.machine_id,
+        subject=subject,
+        body=body,
+        quoted="",
+        from_address="",
+        from_name="mailgateway",
+        received_at=tx.now,
+        question_id=ended.id,
+    )
 
 
 def answer_by_mail(

@@ -72,6 +72,8 @@ async def ping(database: Database, bell: Bell, identity: Identity, ping: Ping) -
     def work(tx: Tx) -> _Pinged:
         known = register(tx, identity, ping.session)
         facts = _facts(ping)
+        if "state" in facts and (known is None or known.state != facts["state"]):
+            facts["state_at"] = tx.now
         sessions.touch(tx, ping.session, identity.machine_id, facts)
         sessions.touch_runtime(tx, ping.session, ping.instance)
         events = []

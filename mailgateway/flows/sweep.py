@@ -9,7 +9,7 @@ from mailgateway.domain.identity import Identity
 from mailgateway.domain.question import QuestionEvent
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.notify_person import ONCE_IN
-from mailgateway.flows.resolve import end, rings
+from mailgateway.flows.resolve import end
 from mailgateway.mail.authenticity import AHEAD, OLDEST
 from mailgateway.store import envelopes, fates, held, questions, sessions, sources, told, upkeep, uploads
 from mailgateway.store.database import Database, Tx
@@ -84,7 +84,7 @@ def _expire(tx: Tx, route_ttl: timedelta) -> list[Event]:
     """End open questions past their expiry, and reservations that nobody used as long as a route lives."""
     unused = (questions.find(tx, each) for each in upkeep.reservations(tx, tx.now - route_ttl))
     over = [*questions.expired(tx, LIMIT), *(each for each in unused if each is not None)]
-    return [event for question in over for event in rings(end(tx, question, QuestionEvent.EXPIRE))]
+    return [event for question in over for event in end(tx, question, QuestionEvent.EXPIRE)[1]]
 
 
 def _prune(tx: Tx, bodies_days: int, route_ttl: timedelta, discard: Callable[[str], None]) -> int:

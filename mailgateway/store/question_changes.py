@@ -4,7 +4,6 @@ Each change is written only when the question still is what it was read as (comp
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from attrs import evolve
@@ -101,6 +100,7 @@ def revise(tx: Tx, found: Question, content: Content, *, by: str) -> Question:
 def reparent(tx: Tx, found: Question, parent: QuestionId | None, *, by: str) -> Question:
     """Give the question another place; its text is the same, its revision the next."""
     moved = _change(tx, found, revision=found.revision + 1, parent_id=parent)
+    keep_revision(tx, found.id, moved.revision, found.content)
     details = {"from": found.parent_id or "", "to": parent or ""}
     decision_log.append(tx, moved, Act.REPARENTED, by=by, door=SESSION, details=details)
     return moved
@@ -220,23 +220,20 @@ def _attended(tx: Tx, found: Question) -> None:
         )
 
 
-def revisions(tx: Tx, question_id: QuestionId, numbers: Sequence[int]) -> dict[int, tuple[Content, datetime]]:
-    """What the question said in these revisions, and since when; those that only moved it have no text."""
+def revisions(tx: Tx, question_id: QuestionId, numbers: Sequence[int]) -> dict[int, Content]:
+    """What the question said in these revisions."""
     rows = tx.execute(
         select(question_revision).where(
             question_revision.c.question_id == question_id, question_revision.c.revision.in_(numbers)
         )
     )
     return {
-        row.revision: (
-            Content(
-                prompt=row.prompt,
-                ambiguity=row.ambiguity,
-                options=tuple(Option(**option) for option in row.options),
-                mode=AnswerMode(row.mode),
-                urgency=Urgency(row.urgency),
-            ),
-            row.at,
+        row.revision: Content(
+            prompt=row.prompt,
+            ambiguity=row.ambiguity,
+            options=tuple(Option(**option) for option in row.options),
+            mode=AnswerMode(row.mode),
+            urgency=Urgency(row.urgency),
         )
         for row in rows
     }

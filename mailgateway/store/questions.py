@@ -134,6 +134,7 @@ def reserve(tx: Tx, question_id: QuestionId, session_id: SessionId, machine_id: 
             "status": QuestionStatus.RESERVED.value,
             "options": [],
             "created_at": tx.now,
+            "attention": False,
         },
     )
 
@@ -162,6 +163,7 @@ def ask(
         recommendation=recommendation,
         route_id=route_id,
         expires_at=expires_at,
+        attention=True,
     )
     asked = find(tx, question_id)
     assert asked is not None  # noqa: S101 (for the type checker: it was just moved)

@@ -11,7 +11,7 @@ from mailgateway.ids import InstanceId, MachineId, SessionId, session_digest
 from mailgateway.store.database import Tx
 from mailgateway.store.insert import insert_or_ignore, insert_or_update
 from mailgateway.store.prepared import Prepared
-from mailgateway.store.tables import runtime, session
+from mailgateway.store.tables import question, runtime, session
 
 CHUNK = 500
 """How many keys one statement names at most."""
@@ -38,6 +38,8 @@ class Session:
     first_seen_at: datetime
     last_ping_at: datetime
     left_at: datetime | None
+    state_at: datetime | None = None
+    """Since when it is in its state."""
 
 
 _OF_INSTANCE = Prepared(select(runtime.c.session_id).where(runtime.c.instance_id == bindparam("instance")))
@@ -64,6 +66,7 @@ def find(tx: Tx, session_id: SessionId) -> Session | None:
         first_seen_at=row.first_seen_at,
         last_ping_at=row.last_ping_at,
         left_at=row.left_at,
+        state_at=row.state_at,
     )
 
 
@@ -170,6 +173,12 @@ def of_instance(tx: Tx, instance: InstanceId) -> set[SessionId]:
     return set(tx.execute(_OF_INSTANCE, {"instance": instance}).scalars())
 
 
+def pings(tx: Tx, session_id: SessionId) -> bool:
+    """Whether an instance has pinged for the session; else only hooks speak for it."""
+    mine = select(runtime.c.instance_id).where(runtime.c.session_id == session_id).limit(1)
+    return tx.execute(mine).one_or_none() is not None
+
+
 def machine_of(tx: Tx, session_id: SessionId) -> MachineId | None:
     """The machine that the session was seen on last."""
     found: MachineId | None = tx.execute(_MACHINE_OF, {"id_": session_id}).scalar()
@@ -200,6 +209,11 @@ def forget_surplus(tx: Tx, machine_id: MachineId, keep: int) -> int:
 
 
 def forget_offline(tx: Tx, before: datetime) -> int:
-    """Forget sessions and runtimes that were silent since ``before``; how many sessions."""
+    """Forget sessions and runtimes that were silent since ``before``; how many sessions.
+
+    One whose question is open, or has ended unread, is remembered: people see who asks.
+    """
+    asks = select(question.c.session_id).where(question.c.attention)
+    old = (session.c.last_ping_at < before, session.c.id.not_in(asks))
     tx.execute(delete(runtime).where(runtime.c.last_ping_at < before))
-    return tx.execute(delete(session).where(session.c.last_ping_at < before)).rowcount
+    return tx.execute(delete(session).where(*old)).rowcount

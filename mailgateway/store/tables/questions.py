@@ -52,7 +52,7 @@ question = Table(
         "attention", Boolean, nullable=False, server_default=text("true")
     ),  # open, or its end not yet read
     Index("question_request", "creator_id", "request_id", unique=True),
-    Index("question_queue", "status", "urgency", "created_at", "id"),
+    Index("question_waiting", "attention", "urgency", "created_at", "id"),
     Index("question_attention", "session_id", "attention", "urgency", "created_at", "id"),
     Index("question_age", "session_id", "created_at", "id"),
     Index("question_ended", "status", "created_at", "id"),

@@ -45,6 +45,7 @@ session = Table(
     Column("head", Text, nullable=False, server_default=""),
     Column("dirty", Boolean, nullable=False, server_default=text("false")),
     Column("state", String(16), nullable=False, server_default=""),  # working | blocked | idle | "" unknown
+    Column("state_at", Instant),  # since when it is in this state
     Column("first_seen_at", Instant, nullable=False),
     Column("last_ping_at", Instant, nullable=False),
     Column("left_at", Instant),  # said bye; null while it may still be running

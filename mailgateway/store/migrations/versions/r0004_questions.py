@@ -26,10 +26,10 @@ def upgrade() -> None:
         "question", sa.Column("attention", sa.Boolean(), server_default=sa.text("true"), nullable=False)
     )
     op.execute("UPDATE question SET creator_id = session_id")
-    op.execute("UPDATE question SET attention = false WHERE status NOT IN ('reserved', 'open')")
+    op.execute("UPDATE question SET attention = false WHERE status <> 'open'")
     op.create_index(op.f("ix_question_parent_id"), "question", ["parent_id"], unique=False)
     op.create_index("question_request", "question", ["creator_id", "request_id"], unique=True)
-    op.create_index("question_queue", "question", ["status", "urgency", "created_at", "id"])
+    op.create_index("question_waiting", "question", ["attention", "urgency", "created_at", "id"])
     op.create_index(
         "question_attention", "question", ["session_id", "attention", "urgency", "created_at", "id"]
     )
@@ -53,6 +53,7 @@ def upgrade() -> None:
         "SELECT id, revision, prompt, '', options, 'single', 1, created_at FROM question "
         "WHERE status <> 'reserved'"
     )
+    op.add_column("session", sa.Column("state_at", sa.BigInteger(), nullable=True))
     op.add_column("answer", sa.Column("chosen", sa.JSON(), nullable=True))
     op.add_column("answer", sa.Column("read_at", sa.BigInteger(), nullable=True))
     _text("answer", read_by="")
