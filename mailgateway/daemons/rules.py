@@ -4,10 +4,13 @@ Flows know no settings: they are handed values, and here these are made.  Nothin
 """
 
 import os
-from datetime import timedelta
+from datetime import UTC, timedelta, tzinfo
+from functools import lru_cache
+from pathlib import Path
 
 from attrs import evolve
 
+from mailgateway.domain.attention import Attention, QuietHours
 from mailgateway.domain.identity import Identity
 from mailgateway.flows.notify_person import Writer
 from mailgateway.flows.scan import ScanRules
@@ -15,7 +18,9 @@ from mailgateway.flows.sort import FilingRules
 from mailgateway.flows.submit import Sender as SendingAs
 from mailgateway.mail.own import normalise_address, own_of
 from mailgateway.providers import Results, of_imap
-from mailgateway.settings import Account, Settings
+from mailgateway.settings import Account, Notify, Settings
+
+LOCAL_TIME = Path("/etc/localtime")
 
 
 def sending_as(settings: Settings) -> SendingAs:
@@ -30,7 +35,46 @@ def sending_as(settings: Settings) -> SendingAs:
         recipient=settings.people.notify,
         budget_per_minute=settings.notify.budget_per_minute,
         route_ttl=timedelta(hours=settings.security.route_ttl_hours),
+        attention=attention_of(settings.notify),
     )
+
+
+def attention_of(notify: Notify) -> Attention:
+    """When people are written to."""
+    span = notify.quiet_hours
+    return Attention(
+        quiet=None if span is None else QuietHours(*span, zone_of(notify.time_zone, LOCAL_TIME)),
+        quiet_decisions=notify.quiet_decisions,
+        bundle=timedelta(seconds=notify.bundle_seconds),
+        remind_after=timedelta(hours=notify.remind_after_hours),
+        escalate_after=timedelta(hours=notify.escalate_after_hours),
+        escalate_to=normalise_address(notify.escalate_to) if notify.escalate_to else "",
+    )
+
+
+@lru_cache(maxsize=4)
+def zone_of(name: str, local_time: Path) -> tzinfo:
+    """The time zone of that name; ``""``: the one of ``$TZ``, else of the file ``local_time``, else UTC.
+
+    tzset(3) tells how ``$TZ`` names one; a rule that is spelled out there is not read.
+    """
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - only for those who have quiet hours
+
+    if name:
+        return ZoneInfo(name)
+    try:
+        return ZoneInfo(os.environ["TZ"].removeprefix(":"))
+    except (
+        KeyError,
+        ValueError,
+        OSError,
+    ):  # OSError: it is not known here (ZoneInfoNotFoundError is a KeyError)
+        pass
+    try:
+        with local_time.open("rb") as file:
+            return ZoneInfo.from_file(file)
+    except (OSError, ValueError):
+        return UTC
 
 
 def rules_of(settings: Settings, token_key: str, identity: Identity) -> ScanRules:

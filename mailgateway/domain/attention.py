@@ -120,8 +120,8 @@ class Attention:
             return None
         if bundle_until is None or not now < bundle_until <= now + self.bundle:
             bundle_until = now + self.bundle
-        quiet = self._quiet_for(kind, bundle_until)
-        return Hold(HeldFor.BUNDLE, bundle_until) if quiet is None else Hold(HeldFor.QUIET, quiet)
+        soon_quiet = self._quiet_for(kind, bundle_until) is not None  # then rather now than in the morning
+        return None if soon_quiet else Hold(HeldFor.BUNDLE, bundle_until)
 
     def still(self, kind: MailKind, hold: Hold, now: datetime) -> Hold | None:
         """What is left of a hold by the time of now; ``None``: the mail may leave."""

@@ -148,7 +148,24 @@ def place(tx: Tx, identity: Identity, sender: Sender, request: SendRequest, read
     if request.kind is MailKind.SETTLE:
         settles.cancel(tx, request.session)  # this one says it
     question_id = _reserve(tx, identity, request, ready) if request.kind is MailKind.DECISION else None
-    submitted = write(tx, identity, sender, request, ready, question_id)
+    route = Route(
+        id=ready.route_id,
+        purpose=Purpose.SESSION if question_id is None else Purpose.QUESTION,
+        session_id=request.session,
+        machine_id=identity.machine_id,
+        recipient=sender.recipient,
+        expires_at=ready.expires_at,
+        question_id=question_id,
+        revision=None if question_id is None else 1,
+    )
+    if not routes.add(tx, route):
+        raise StaleWrite(f"the route {ready.route_id} was issued meanwhile")
+    queue(
+        tx, identity, sender, ready, request.kind, request.session, question_id=question_id, request=request
+    )
+    submitted = Submitted(
+        ready.outbox_id, ready.message_id, ready.route_id, ready.subject, question_id, state="queued"
+    )
     begun = held_mails.bundle_until(tx, request.session) if sender.attention.bundle else None
     hold = sender.attention.hold(request.kind, tx.now, begun)
     if hold is None:
@@ -165,63 +182,6 @@ def place(tx: Tx, identity: Identity, sender: Sender, request: SendRequest, read
     return evolve(submitted, held_until=hold.until)
 
 
-def write(
-    tx: Tx,
-    identity: Identity,
-    sender: Sender,
-    request: SendRequest,
-    ready: Ready,
-    question_id: QuestionId | None = None,
-) -> Submitted:
-    """Write a composed mail with its route and thread, whether or not its session may send one.
-
-    ``StaleWrite`` when the route id was issued meanwhile.
-    """
-    route = Route(
-        id=ready.route_id,
-        purpose=Purpose.SESSION if question_id is None else Purpose.QUESTION,
-        session_id=request.session,
-        machine_id=identity.machine_id,
-        recipient=sender.recipient,
-        expires_at=ready.expires_at,
-        question_id=question_id,
-        revision=None if question_id is None else 1,
-    )
-    if not routes.add(tx, route):
-        raise StaleWrite(f"the route {ready.route_id} was issued meanwhile")
-    outbox.add(
-        tx,
-        outbox.NewMail(
-            id=ready.outbox_id,
-            kind=request.kind,
-            account=sender.account,
-            machine_id=identity.machine_id,
-            session_id=request.session,
-            question_id=question_id,
-            route_id=ready.route_id,
-            message_id=ready.message_id,
-            subject=ready.subject,
-            sender=sender.address,
-            recipients=(sender.recipient,),
-            raw=ready.raw,
-            idempotency_key=request.idempotency_key,
-            content_digest=request.digest,
-            submitted_by=request.by,
-        ),
-    )
-    threads.add(
-        tx,
-        ready.message_id,
-        ready.route_id,
-        ready.outbox_id,
-        sent_text=ready.text,
-        expires_at=ready.expires_at,
-    )
-    return Submitted(
-        ready.outbox_id, ready.message_id, ready.route_id, ready.subject, question_id, state="queued"
-    )
-
-
 def place_answer(tx: Tx, identity: Identity, sender: Sender, answer: Answer, chance: Chance) -> OutboxId:
     """Write what the gateway itself says to a person, inside the caller's transaction.
 
@@ -229,33 +189,56 @@ def place_answer(tx: Tx, identity: Identity, sender: Sender, answer: Answer, cha
     rings after the commit.  Refuses as ``prepare_answer``.
     """
     ready = prepare_answer(tx, identity, sender, answer, chance)
+    route_id = answer.route_id or RouteId("")
+    to = evolve(sender, recipient=answer.recipient)
+    queue(tx, identity, to, evolve(ready, route_id=route_id), MailKind.NOTICE, SessionId(""))
+    return ready.outbox_id
+
+
+def queue(
+    tx: Tx,
+    identity: Identity,
+    sender: Sender,
+    ready: Ready,
+    kind: MailKind,
+    session: SessionId,
+    *,
+    question_id: QuestionId | None = None,
+    request: SendRequest | None = None,
+) -> None:
+    """Write the outbox row of a composed mail to ``sender.recipient``, and its thread where it has a route.
+
+    ``request`` is what asked for it, if a session did; ``question_id`` the question that fails with it.
+    """
     outbox.add(
         tx,
         outbox.NewMail(
             id=ready.outbox_id,
-            kind=MailKind.NOTICE,
+            kind=kind,
             account=sender.account,
             machine_id=identity.machine_id,
-            session_id=SessionId(""),
-            question_id=None,
-            route_id=answer.route_id or RouteId(""),
+            session_id=session,
+            question_id=question_id,
+            route_id=ready.route_id,
             message_id=ready.message_id,
             subject=ready.subject,
             sender=sender.address,
-            recipients=(answer.recipient,),
+            recipients=(sender.recipient,),
             raw=ready.raw,
+            idempotency_key=None if request is None else request.idempotency_key,
+            content_digest="" if request is None else request.digest,
+            submitted_by="" if request is None else request.by,
         ),
     )
-    if answer.route_id is not None:
+    if ready.route_id:
         threads.add(
             tx,
             ready.message_id,
-            answer.route_id,
+            ready.route_id,
             ready.outbox_id,
             sent_text=ready.text,
             expires_at=ready.expires_at,
         )
-    return ready.outbox_id
 
 
 def rings(submitted: Submitted, request: SendRequest) -> tuple[Event, ...]:

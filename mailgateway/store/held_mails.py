@@ -101,10 +101,12 @@ def waiting(tx: Tx, machine_id: MachineId, limit: int) -> tuple[HeldMail, ...]:
 
 def count(tx: Tx, machine_id: MachineId) -> tuple[int, datetime | None]:
     """How many of the machine's mails are held back, and when the first of them may leave."""
-    found, first = tx.execute(
-        select(func.count(), func.min(table.c.until)).where(table.c.machine_id == machine_id)
+    row = tx.execute(
+        select(func.count().label("mails"), func.min(table.c.until).label("first")).where(
+            table.c.machine_id == machine_id
+        )
     ).one()
-    return found, first
+    return row.mails, row.first
 
 
 def hold_on(tx: Tx, held: HeldMail, hold: Hold) -> None:

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from attrs import frozen
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 
 from mailgateway.domain.outbox import MailKind, OutboxState
 from mailgateway.domain.question import QuestionStatus
@@ -78,16 +78,6 @@ def unanswered(
         )
         for row in rows
     )
-
-
-def first_asked(tx: Tx, machine_id: MachineId, *, asked_after: datetime) -> datetime | None:
-    """When the first of the machine's open decisions was mailed that were mailed after then."""
-    found = _QUERY.where(
-        question.c.machine_id == machine_id,
-        question.c.expires_at > tx.now,
-        outbox.c.settled_at > asked_after,
-    ).subquery()
-    return tx.execute(select(func.min(found.c.settled_at))).scalar()
 
 
 def same(tx: Tx, found: Unanswered) -> bool:
