@@ -4,6 +4,9 @@ Policy.  These are facts about the habits of servers that no protocol tells: how
 shows new mail, whether a copy of what is sent appears by itself.  They are defaults: what a server tells by
 its capabilities, and what was learned of it while it was used, wins.  A host that is not in the table has
 the defaults of ``Provider``.  Nothing here dials anybody.
+
+The second half of the file is what providers offer to mail programs (``Offer``), by the domain of an address
+or by its mail exchanger: where the search for servers begins.  A ``Server`` without TLS cannot be said.
 """
 
 import tomllib
@@ -13,7 +16,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from attrs import field, fields, frozen
+from attrs import evolve, field, fields, frozen
 
 
 class Poll(StrEnum):
@@ -66,6 +69,72 @@ class Provider:
     """Where this is known from."""
 
 
+class SecretKind(StrEnum):
+    """What a provider takes as the proof that an account is ours."""
+
+    PASSWORD = "password"  # noqa: S105 - the name of a kind
+    APP_PASSWORD = "app-password"  # noqa: S105 - the name of a kind
+    """A password made for this program alone; elsewhere "authorization code" or "device password"."""
+    OAUTH = "oauth"
+
+
+WHOLE_ADDRESS = "%EMAILADDRESS%"
+"""The form of most user names; the placeholders are those of autoconfig documents."""
+
+
+@frozen
+class Server:
+    """A mail server as somebody has told it: always by TLS, from the first byte unless ``starttls``.
+
+    ``username`` may hold placeholders, ``secrets`` is empty where nothing was told of them.
+    """
+
+    host: str
+    port: int
+    starttls: bool = False
+    username: str = WHOLE_ADDRESS
+    secrets: tuple[SecretKind, ...] = ()
+
+    def __str__(self) -> str:
+        """Render as ``host:port``, for people."""
+        return f"{self.host}:{self.port}"
+
+
+@frozen(kw_only=True)
+class Endpoints:
+    """Where a provider lets programs sign in by OAuth; empty where there is no such way."""
+
+    device_url: str = ""
+    authorize_url: str = ""
+    token_url: str
+    scopes: tuple[str, ...] = field(converter=tuple)
+
+
+@frozen(kw_only=True)
+class Offer:
+    """What one provider offers to mail programs; without ``imap`` it cannot be used, and ``hints`` say so."""
+
+    name: str
+    domains: tuple[str, ...] = ()
+    mx: tuple[str, ...] = ()
+    imap: Server | None = None
+    smtp: Server | None = None
+    hints: tuple[str, ...] = ()
+    """Sentences for people, told before a password is asked for."""
+    page: str = ""
+    authserv_ids: tuple[str, ...] = ()
+    sent_folder: str = ""
+    plus_address: bool = False
+    needs_ca_file: bool = False
+    oauth: Endpoints | None = None
+    source: str
+
+    @property
+    def secrets(self) -> tuple[SecretKind, ...]:
+        """What is taken as a secret, the usual one first."""
+        return self.imap.secrets if self.imap is not None else ()
+
+
 @frozen
 class FolderNames:
     """Names that folders of a purpose have, in lower case, the usual ones first."""
@@ -86,6 +155,43 @@ def of_imap(host: str) -> Provider:
 def of_smtp(host: str) -> Provider:
     """The provider whose submission server this is, or ``UNKNOWN``."""
     return _matching(host, "smtp")
+
+
+def username_of(form: str, address: str) -> str:
+    """A user name of the form for the address."""
+    local, _, domain = address.rpartition("@")
+    known = {WHOLE_ADDRESS: address, "%EMAILLOCALPART%": local, "%EMAILDOMAIN%": domain}
+    for placeholder, text in known.items():
+        form = form.replace(placeholder, text)
+    return form
+
+
+def offer_of_domain(domain: str) -> Offer | None:
+    """The offer to addresses of exactly this domain."""
+    wanted = domain.lower().rstrip(".")
+    return next((offer for offer in offers() if wanted in offer.domains), None)
+
+
+def offer_of_exchanger(host: str) -> Offer | None:
+    """The offer of whom this mail exchanger belongs to; the longest pattern decides.
+
+    What a ``*`` stands for takes the place of a ``*`` in the names of the servers, where they have one.
+    """
+    wanted = host.lower().rstrip(".")
+    patterns = sorted(
+        ((each, offer) for offer in offers() for each in offer.mx), key=lambda pair: -len(pair[0])
+    )
+    for pattern, offer in patterns:
+        before, _, behind = pattern.partition("*")
+        inside = len(wanted) > len(before) + len(behind)
+        if inside and wanted.startswith(before) and wanted.endswith(behind):
+            return _filled(offer, wanted[len(before) : len(wanted) - len(behind)])
+    return None
+
+
+def offers() -> tuple[Offer, ...]:
+    """All of them; ``ValueError`` for a table that is not as it should be."""
+    return tuple(_offer(row) for row in _data()["offer"])
 
 
 def folder_names() -> FolderNames:
@@ -110,6 +216,41 @@ def _provider(row: Mapping[str, Any]) -> Provider:
         key: tuple(value) if isinstance(value, list) else value for key, value in row.items()
     }
     return Provider(**values)
+
+
+def _offer(row: Mapping[str, Any]) -> Offer:
+    """Read a row: the servers are one line of text each, and what is said of both goes into both."""
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in row.items()
+    }
+    secrets = tuple(map(SecretKind, values.pop("secrets", ())))
+    for door in ("imap", "smtp"):
+        username = values.pop(f"{door}_username", WHOLE_ADDRESS)
+        if door in values:
+            values[door] = _server(values[door], username, secrets)
+    if "oauth" in values:
+        values["oauth"] = Endpoints(**values["oauth"])
+    try:
+        return Offer(**values)
+    except TypeError as error:
+        raise ValueError(f"providers.toml: {row.get('name')}: {error}") from None
+
+
+def _server(text: str, username: str, secrets: tuple[SecretKind, ...]) -> Server:
+    place, _, how = text.partition(" ")
+    host, _, port = place.rpartition(":")
+    if not host or how not in {"", "starttls"}:
+        raise ValueError(f"providers.toml: {text}: must be host:port, perhaps with starttls")
+    return Server(host, int(port), bool(how), username, secrets)
+
+
+def _filled(offer: Offer, text: str) -> Offer:
+    """The offer with its servers' own ``*`` filled in."""
+
+    def full(server: Server | None) -> Server | None:
+        return None if server is None else evolve(server, host=server.host.replace("*", text))
+
+    return evolve(offer, imap=full(offer.imap), smtp=full(offer.smtp))
 
 
 def _matching(host: str, door: str) -> Provider:

@@ -7,7 +7,6 @@ trouble for some seconds, so that a flood of mail is not a flood of questions.
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from attrs import define, field
@@ -17,6 +16,7 @@ from twisted.internet.threads import deferToThreadPool
 
 from mailgateway.flows.ports import KeyLookup
 from mailgateway.mail.dkim_key import KeyAnswer, KeyTexts, KeyTrouble
+from mailgateway.protocols.lookup import NameServer, system_servers
 
 TRIES = (1, 2)
 """Seconds after which a question is sent again, and at last given up; all are asked at once."""
@@ -31,22 +31,7 @@ TROUBLE_SECONDS = 8.0
 MOST = 256
 """Answers that are kept."""
 
-PORT = 53
-RESOLV_CONF = Path("/etc/resolv.conf")
 _TXT = 16
-
-Server = tuple[str, int]
-
-
-def system_servers(path: Path = RESOLV_CONF) -> list[Server]:
-    """The name servers of the system (resolv.conf(5)); without any, the one on this machine."""
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    words = [line.split() for line in lines]
-    found = [(each[1], PORT) for each in words if len(each) > 1 and each[0] == "nameserver"]
-    return found or [("127.0.0.1", PORT)]
 
 
 @define(eq=False)
@@ -54,7 +39,7 @@ class DnsKeys:
     """The lookup of one service."""
 
     reactor: Any
-    servers: Callable[[], list[Server]] = system_servers
+    servers: Callable[[], list[NameServer]] = system_servers
     _known: dict[str, tuple[float, KeyAnswer]] = field(factory=dict, init=False)
     """When each answer is over, in seconds of the reactor, and the answer; the oldest first."""
 

@@ -26,10 +26,15 @@ def aligned(signer: str, domain: str, alignment: Alignment) -> bool:
         case Alignment.STRICT:
             return signer == domain
         case Alignment.RELAXED:
-            ours = _suffixes().privatesuffix(domain)
-            return signer == domain or (ours is not None and _suffixes().privatesuffix(signer) == ours)
+            ours = organization(domain)
+            return signer == domain or (ours is not None and organization(signer) == ours)
         case _:
             assert_never(alignment)
+
+
+def organization(domain: str) -> str | None:
+    """The organisational domain (RFC 7489, section 3.2); ``None`` for one that is a public suffix itself."""
+    return _suffixes().privatesuffix(domain)
 
 
 @lru_cache(maxsize=1)

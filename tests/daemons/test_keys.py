@@ -14,10 +14,11 @@ from twisted.names.error import DomainError
 from twisted.trial.unittest import TestCase
 
 from mailgateway.daemons import keys
-from mailgateway.daemons.keys import DnsKeys, system_servers
+from mailgateway.daemons.keys import DnsKeys
 from mailgateway.flows.held import FIRST
 from mailgateway.mail.dkim_key import KeyTexts, KeyTrouble
 from mailgateway.mail.evidence import Awaited
+from mailgateway.protocols.lookup import system_servers
 
 NAME = "s1._domainkey.example.org"
 
