@@ -13,6 +13,12 @@ API_VERSION = 1
 LONGEST_WAIT = 60
 """Seconds that one request may wait for a delivery."""
 
+FILES_OF_A_MAIL = 18_000_000
+"""Octets of all files of one mail: encoded they stay below the 25 MB that providers take."""
+
+MOST_FILES = 20
+"""So many files go with one mail."""
+
 _PROOF_PREFIX = b"mailgateway-health-1\0"
 
 

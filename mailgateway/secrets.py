@@ -9,6 +9,7 @@ with the same key.
 """
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -97,6 +98,26 @@ def read_password(source: PasswordSource, environ: Mapping[str, str], path: str 
     if not password:
         raise _problem(path, "the password is empty; write it there, on one line")
     return password
+
+
+PRIVATE_KEY_BOUND = 2_000_000
+"""Octets in which a private key is looked for."""
+
+_PRIVATE_KEY = re.compile(
+    rb"(?:-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+    rb"|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----)"
+    rb"(?=[\x00-\xff]{0,400}?[A-Za-z0-9+/]{40})"
+    rb"|PuTTY-User-Key-File-\d: [a-z]|AGE-SECRET-KEY-1[A-Z0-9]{20}"
+)
+"""A first line alone is what people write about keys; with what looks like the key behind it, it is one."""
+
+
+def holds_private_key(data: bytes) -> bool:
+    """Whether a text or a file holds the beginning of a private key: of PEM, OpenSSH, OpenPGP, PuTTY or age.
+
+    The first ``PRIVATE_KEY_BOUND`` octets are looked at.
+    """
+    return _PRIVATE_KEY.search(data, 0, PRIVATE_KEY_BOUND) is not None
 
 
 def check_private(file: Path, path: str) -> list[Problem]:

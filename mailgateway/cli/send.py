@@ -1,8 +1,11 @@
-"""``notify`` and ``ask``: what a session says to the person."""
+"""``notify`` and ``ask``: what a session says to the person, and the files that go along."""
 
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +14,8 @@ from mailgateway.cli.service import client_of, instance_of, session_of, session_
 from mailgateway.cli.waiting import next_delivery
 from mailgateway.client import Client
 from mailgateway.client.answers import Delivery, Sent
+from mailgateway.client.enclosing import Enclosed, enclose
+from mailgateway.client.project import Project
 
 LONGEST_SUBJECT = 60
 LARGEST_TEXT = 1_000_000
@@ -18,24 +23,54 @@ LARGEST_TEXT = 1_000_000
 subject_option = click.option("--subject", metavar="S", help="Else the first line of the text.")
 
 
+def _file_options(function: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option("--no-files", is_flag=True, help="Send the text alone, whatever it links to."),
+        click.option(
+            "--project",
+            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            metavar="DIR",
+            help="Where files may come from; else the git work tree that we are in, else this directory.",
+        ),
+        click.option(
+            "--attach", "named", multiple=True, metavar="FILE", help="A file to send along; may be repeated."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
 @click.command("notify")
 @click.argument("text")
 @subject_option
+@_file_options
 @session_option
 @shared
 def notify_command(
-    text: str, subject: str | None, session: str | None, config: str | None, *, as_json: bool
+    text: str,
+    subject: str | None,
+    session: str | None,
+    config: str | None,
+    *,
+    as_json: bool,
+    **files: Any,
 ) -> None:
     """Write to the person, without waiting for a word.
 
-    TEXT is Markdown; `-` reads it from standard input.
+    TEXT is Markdown; `-` reads it from standard input.  Images and files of the project that it shows or
+    links to go along.
     """
     name = session_of(session)
     words = _words(text)
     with client_of(settings_of(config)) as client:
         _introduce(client, name)
-        sent = client.send("notification", name, subject or _subject(words), words)
-    say(sent, f"{'Sent' if sent['state'] == 'sent' else 'Queued'}: {sent['subject']}", as_json=as_json)
+        enclosed = _enclosed(client, name, words, **files)
+        sent = client.send(
+            "notification", name, subject or _subject(words), enclosed.text, attachments=enclosed.ids
+        )
+    _warn(enclosed)
+    line = f"{'Sent' if sent['state'] == 'sent' else 'Queued'}: {sent['subject']}"
+    say({**sent, **_files(enclosed)}, line, as_json=as_json)
 
 
 @click.command("ask")
@@ -54,6 +89,7 @@ def notify_command(
 )
 @click.option("--no-wait", is_flag=True, help="Only ask; `mailgateway wait` takes the answer.")
 @click.option("--no-ack", is_flag=True, help="Leave the answer claimed, for `mailgateway ack`.")
+@_file_options
 @session_option
 @shared
 def ask_command(
@@ -68,22 +104,33 @@ def ask_command(
     no_wait: bool,
     no_ack: bool,
     as_json: bool,
+    **files: Any,
 ) -> None:
     """Ask the person, and wait for the answer.
 
     Prints what the person wrote, then takes it over for good: whoever reads this output has the answer.
-    TEXT is Markdown; `-` reads it from standard input.
+    TEXT is Markdown; `-` reads it from standard input.  Images and files of the project that it shows or
+    links to go along.
     """
     name = session_of(session)
     instance = instance_of(name)
     words = _words(text)
     with client_of(settings_of(config)) as client:
         _introduce(client, name)
+        enclosed = _enclosed(client, name, words, **files)
         sent = client.send(
-            "decision", name, subject or _subject(words), words, options=options, recommendation=recommend
+            "decision",
+            name,
+            subject or _subject(words),
+            enclosed.text,
+            options=options,
+            recommendation=recommend,
+            attachments=enclosed.ids,
         )
+        _warn(enclosed)
         if no_wait:
-            say({"sent": sent, "reply": None, "acked": False}, f"Asked: {sent['subject']}", as_json=as_json)
+            answer = {"sent": sent, "reply": None, "acked": False, **_files(enclosed)}
+            say(answer, f"Asked: {sent['subject']}", as_json=as_json)
             return
         if sys.stderr.isatty():
             click.echo(f"Asked: {printable(sent['subject'])}. Waiting for the answer ...", err=True)
@@ -111,10 +158,37 @@ def ask_command(
                 if not no_ack:
                     client.ack(reply["id"], instance)
                 raise
-        say({"sent": sent, "reply": reply, "acked": not no_ack}, reply["body"], as_json=as_json)
+        answer = {"sent": sent, "reply": reply, "acked": not no_ack, **_files(enclosed)}
+        say(answer, reply["body"], as_json=as_json)
         sys.stdout.flush()  # said before it is acked: a reader that is gone must not lose the answer
         if not no_ack:
             client.ack(reply["id"], instance)
+
+
+def _enclosed(
+    client: Client,
+    session: str,
+    words: str,
+    *,
+    named: tuple[str, ...],
+    project: Path | None,
+    no_files: bool,
+) -> Enclosed:
+    around = Project.around(Path.cwd(), project)
+    return enclose(client, session, words, around, named, linked=not no_files)
+
+
+def _warn(enclosed: Enclosed) -> None:
+    """Tell the session what its mail says to the person, too."""
+    for each in enclosed.left_out:
+        click.echo(printable(f"Not attached: {each.path}: {each.reason}."), err=True)
+
+
+def _files(enclosed: Enclosed) -> dict[str, Any]:
+    """What of a mail's files is worth telling, where it has any."""
+    attached = [{"id": each.id, "path": each.path, "size": each.size} for each in enclosed.attached]
+    left_out = [{"path": each.path, "reason": each.reason} for each in enclosed.left_out]
+    return {name: value for name, value in (("attached", attached), ("leftOut", left_out)) if value}
 
 
 def _introduce(client: Client, session: str) -> None:
