@@ -6,6 +6,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -139,7 +140,7 @@ class ArchitectureTests(SynchronousTestCase):
     def test_what_is_imported_is_declared_and_nothing_else(self) -> None:
         """An installation has all that the code needs, and nobody installs what it does not."""
         project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        named = [*project["dependencies"], *project["optional-dependencies"]["postgres"]]
+        named = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
         declared = {found[0] for each in named if (found := re.match(r"[\w-]+", each)) is not None}
         known = packages_distributions()
         modules_used = {name.split(".")[0] for path in modules() for name, _ in imports(path)}
