@@ -12,13 +12,20 @@ from attrs import evolve
 
 from mailgateway.domain.attention import Attention, QuietHours
 from mailgateway.domain.identity import Identity
-from mailgateway.flows.notify_person import Writer
+from mailgateway.flows.filing import FilingRules
 from mailgateway.flows.scan import ScanRules
-from mailgateway.flows.sort import FilingRules
 from mailgateway.flows.submit import Sender as SendingAs
+from mailgateway.flows.troubles import Writer
 from mailgateway.mail.own import normalise_address, own_of
 from mailgateway.providers import Results, of_imap
-from mailgateway.settings import Account, Notify, Settings
+from mailgateway.settings import (
+    Account,
+    Authentication,
+    Notify,
+    Security,
+    Settings,
+    SingleMailboxProof,
+)
 
 LOCAL_TIME = Path("/etc/localtime")
 
@@ -36,14 +43,27 @@ def sending_as(settings: Settings) -> SendingAs:
         budget_per_minute=settings.notify.budget_per_minute,
         route_ttl=timedelta(hours=settings.security.route_ttl_hours),
         attention=attention_of(settings.notify),
+        plus=account.plus_address,
+        one_tap=_believes_new_mails(settings.security),
+        public_url=settings.daemon.public_url,
+    )
+
+
+def _believes_new_mails(security: Security) -> bool:
+    """Whether a person's mail is believed that is no reply, as one that a link made."""
+    return not (
+        security.authentication is Authentication.SINGLE_MAILBOX
+        and security.single_mailbox_proof is SingleMailboxProof.THREAD
     )
 
 
 def attention_of(notify: Notify) -> Attention:
     """When people are written to."""
     span = notify.quiet_hours
+    zone = zone_of(notify.time_zone, LOCAL_TIME) if notify.time_zone or span is not None else UTC
     return Attention(
-        quiet=None if span is None else QuietHours(*span, zone_of(notify.time_zone, LOCAL_TIME)),
+        zone=zone,
+        quiet=None if span is None else QuietHours(*span, zone),
         quiet_decisions=notify.quiet_decisions,
         bundle=timedelta(seconds=notify.bundle_seconds),
         remind_after=timedelta(hours=notify.remind_after_hours),

@@ -94,9 +94,11 @@ class Attention:
     """What the settings say about when a person is written to.
 
     ``remind_after`` and ``escalate_after`` count from when the first mail of a decision had left; zero is
-    never.  ``escalate_to`` is the second address, ``""``: nobody.
+    never.  ``escalate_to`` is the second address, ``""``: nobody.  ``zone`` is that of the clock on the
+    person's wall, as far as the settings tell.
     """
 
+    zone: tzinfo = UTC
     quiet: QuietHours | None = None
     quiet_decisions: bool = False
     bundle: timedelta = timedelta(0)
