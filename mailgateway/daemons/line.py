@@ -11,7 +11,6 @@ from mailgateway.daemons.habits import Habits
 from mailgateway.daemons.junk import JunkCount
 from mailgateway.daemons.logins import Door, Logins
 from mailgateway.daemons.mailbox import ImapMailbox, select_folder
-from mailgateway.daemons.peers import peer_of
 from mailgateway.errors import ENDED, CommandRefused, PeerError, Unreachable
 from mailgateway.flows import flag
 from mailgateway.flows.ports import Database
@@ -26,6 +25,7 @@ from mailgateway.protocols.imap import (
     ImapConnection,
     Leaving,
 )
+from mailgateway.protocols.servers import peer_of
 from mailgateway.wire.sasl import BearerToken, Credential
 
 IDLE_REFUSALS = 2

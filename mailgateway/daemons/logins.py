@@ -22,13 +22,11 @@ from mailgateway.daemons.health import DoorHealth, utc_now
 from mailgateway.daemons.openings import Openings
 from mailgateway.daemons.watching import Held
 from mailgateway.domain.reconnect import LoginRecord, MayTry, TryLater, WaitForOperator, may_log_in
-from mailgateway.errors import ConfigError, LoginRefused, LoginUnavailable, TokenUnavailable
-from mailgateway.protocols.process import run_command
+from mailgateway.errors import LoginRefused, LoginUnavailable
+from mailgateway.protocols.servers import credential_of
 from mailgateway.providers import Provider, of_imap, of_smtp
-from mailgateway.secrets import Credential as NamedCredential
-from mailgateway.secrets import PasswordCommand, PasswordEnv, PasswordFile, TokenCommand, read_password
 from mailgateway.settings import Account, ServerSettings
-from mailgateway.wire.sasl import BearerToken, Credential, Password, end_of_token
+from mailgateway.wire.sasl import BearerToken, Credential, Password
 
 T = TypeVar("T")
 
@@ -195,14 +193,4 @@ class Logins:
     async def _obtain(self, door: Door) -> Credential:
         server = self._server(door)
         path = f"accounts.{self.account.tag}.{door}"
-        match server.secret:
-            case PasswordFile() | PasswordEnv() | NamedCredential() as source:
-                try:
-                    return Password(server.username, read_password(source, self.environ, path))
-                except ConfigError as error:
-                    raise TokenUnavailable(str(error)) from None
-            case PasswordCommand(command):
-                return Password(server.username, await run_command(self.reactor, command))
-            case TokenCommand(command):
-                token = await run_command(self.reactor, command)
-                return BearerToken(server.username, server.host, server.port, token, end_of_token(token))
+        return await credential_of(self.reactor, server, path, self.environ)

@@ -23,7 +23,6 @@ from twisted.internet.interfaces import IDelayedCall
 from mailgateway.daemons.folders import folders_of
 from mailgateway.daemons.line import IDENTITY
 from mailgateway.daemons.logins import Door, Logins
-from mailgateway.daemons.peers import peer_of
 from mailgateway.daemons.tasks import Tasks
 from mailgateway.daemons.watching import IMPATIENT, Held
 from mailgateway.domain.reconnect import FailureClass, delay_seconds, failure_class
@@ -33,6 +32,7 @@ from mailgateway.flows.ports import SentFolder
 from mailgateway.ids import MessageId
 from mailgateway.mail.decode import parse_fields_kindly, split_message
 from mailgateway.protocols.imap import ImapConnection
+from mailgateway.protocols.servers import peer_of
 from mailgateway.providers import folder_names
 
 T = TypeVar("T")

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from attrs import define, field, frozen
 
 from mailgateway.daemons.logins import Door, Logins
-from mailgateway.daemons.peers import peer_of
 from mailgateway.daemons.watching import IMPATIENT, Condition, Held
 from mailgateway.domain.account import AccountState
 from mailgateway.domain.reconnect import FailureClass, delay_seconds, failure_class
 from mailgateway.errors import PeerError
+from mailgateway.protocols.servers import peer_of
 
 if TYPE_CHECKING:
     from mailgateway.protocols.smtp import SmtpConnection
