@@ -72,7 +72,7 @@ class Search:
     asked: list[Asked] = field(factory=list, init=False)
 
     async def find(self, domain: str, given: Offer | None = None, *, ispdb: bool = False) -> Choice:
-        """The servers of a domain; what ``given`` names is not looked for.  ``ispdb`` allows asking Mozilla."""
+        """The servers of a domain; what ``given`` names is not looked for.  ``ispdb``: ask Mozilla."""
         known = [Candidate(Rank.GIVEN, given)] if given is not None else []
         table = offer_of_domain(domain)
         if table is not None:

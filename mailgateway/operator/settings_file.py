@@ -1,0 +1,110 @@
+"""Writing the settings and the secret beside them, so that a crash leaves the old or the new, and never half.
+
+Policy: nothing that is there is overwritten unless that was wished, and then it is kept beside.  The new file
+is read back, as the service would read it, before it takes the place of another.  Files are made with their
+final mode and hold nothing before.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from attrs import field, frozen
+
+from mailgateway.errors import ConfigError, Problem
+from mailgateway.settings import Settings, load
+from mailgateway.settings.file import SYSTEM_FILE, USER_FILE
+
+OWNER_ONLY = 0o600
+FOR_THE_GROUP = 0o640
+FOR_ALL = 0o644
+
+
+@frozen
+class Secret:
+    """A secret and the file for it; its text is never shown."""
+
+    path: Path
+    text: str = field(repr=False)
+
+
+@frozen
+class Written:
+    """What was written: the settings as they were read back, and where the old file is kept."""
+
+    path: Path
+    settings: Settings
+    backup: Path | None
+
+
+def place_for(given: str | None, environ: Mapping[str, str], *, system: bool) -> Path:
+    """Where new settings go: as given or set, else the machine's, else the user's file."""
+    if given or environ.get("MAILGATEWAY_CONFIG"):
+        return Path(given or environ["MAILGATEWAY_CONFIG"]).absolute()
+    if system:
+        return SYSTEM_FILE
+    folder = environ.get("XDG_CONFIG_HOME")
+    if not folder and not environ.get("HOME"):
+        raise ConfigError(
+            [Problem("", "there is no home directory to write settings to; name a file with --config")]
+        )
+    return Path(folder, USER_FILE) if folder else Path(environ["HOME"], ".config", USER_FILE)
+
+
+def write_settings(
+    path: Path, text: str, secret: Secret | None, environ: Mapping[str, str], *, mode: int = OWNER_ONLY
+) -> Written:
+    """Write the settings, and the secret before them; ``ConfigError`` leaves everything as it was.
+
+    What was at ``path`` is kept beside it, named by the time.
+    """
+    try:
+        path.parent.mkdir(mode=0o755 if mode == FOR_ALL else 0o700, parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+        _write(draft, text, mode)
+        try:
+            load(draft, environ, check_files=False)
+            if secret is not None:
+                put(secret.path, f"{secret.text}\n", OWNER_ONLY)
+            load(draft, environ)
+            backup = _kept(path)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError([Problem(str(path), f"cannot be written: {error.strerror}")]) from None
+    return Written(path, load(path, environ), backup)
+
+
+def put(path: Path, text: str, mode: int) -> None:
+    """Write a file whole, in place of one that may be there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    try:
+        _write(draft, text, mode)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        os.fchmod(handle, mode)  # whatever the umask takes away
+        with os.fdopen(handle, "w", encoding="utf-8", closefd=False) as stream:
+            stream.write(text)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _kept(path: Path) -> Path | None:
+    """Keep what is there under another name; ``None`` when nothing is."""
+    backup = path.with_name(f"{path.name}.{datetime.now(UTC):%Y%m%d-%H%M%S}")
+    with suppress(FileNotFoundError):
+        backup.unlink(missing_ok=True)
+        os.link(path, backup)
+        return backup
+    return None
