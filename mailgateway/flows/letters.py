@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from attrs import field, frozen
 
+from mailgateway.contract import FILES_OF_A_MAIL
 from mailgateway.domain.attention import ALWAYS, Attention
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.outbox import MailKind
@@ -28,9 +29,9 @@ from mailgateway.ids import (
     machine_digest,
 )
 from mailgateway.mail.compose import Composed, compose, usable_ids
-from mailgateway.mail.letter import Enclosure, Letter, LetterKind, Who
-from mailgateway.mail.tag import own_message_id
-from mailgateway.store import routes, sessions, threads, uploads
+from mailgateway.mail.letter import Enclosure, Letter, LetterKind, Offer, Who
+from mailgateway.mail.tag import own_message_id, plus_address
+from mailgateway.store import questions, routes, sessions, threads, uploads
 from mailgateway.store.database import Tx
 
 Mint = Callable[[int], bytes]
@@ -42,7 +43,7 @@ ReadUpload = Callable[[str], bytes]
 Called on a database thread.
 """
 
-ATTACHMENTS_LIMIT = 18_000_000
+ATTACHMENTS_LIMIT = FILES_OF_A_MAIL
 """All files of one mail, in octets: encoded they stay below the 25 MB that providers take."""
 
 ANCESTORS = 10
@@ -61,6 +62,9 @@ class Sender:
     ``domain`` is that of the account's address; ``recipient`` the person who is notified; ``tag`` the word
     in front of the route in a subject; ``budget_per_minute`` bounds notifications; ``attention`` says which
     of it has to wait.
+
+    ``plus`` says that ``local+route@domain`` reaches the account, ``one_tap`` that a person's mail is
+    believed that is no reply; ``public_url`` is where people reach the web inbox (``""``: nowhere).
     """
 
     account: AccountName
@@ -72,6 +76,18 @@ class Sender:
     budget_per_minute: int
     route_ttl: timedelta
     attention: Attention = ALWAYS
+    plus: bool = False
+    one_tap: bool = True
+    public_url: str = ""
+
+    def reply_address(self, route_id: RouteId) -> str:
+        """Where replies to a mail with this route go."""
+        return plus_address(self.address, route_id) if self.plus else self.address
+
+    def card_url(self, question_id: QuestionId) -> str:
+        """Where people see a question in the web inbox; a GET changes nothing there.  Else ``""``."""
+        base = self.public_url.rstrip("/")
+        return f"{base}/inbox/questions/{question_id}" if base else ""
 
 
 @frozen(kw_only=True)
@@ -148,7 +164,10 @@ class Chance:
 
 @frozen(kw_only=True)
 class Ready:
-    """A mail that is composed and waits for its place in the outbox."""
+    """A mail that is composed and waits for its place in the outbox.
+
+    ``text`` is all that a reply may quote of it.
+    """
 
     outbox_id: OutboxId
     question_id: QuestionId
@@ -176,7 +195,7 @@ class Ready:
             message_id=message_id,
             subject=composed.subject,
             raw=composed.raw,
-            text=composed.text,
+            text=composed.quotable,
             expires_at=expires_at,
         )
 
@@ -190,10 +209,11 @@ def prepare(
     read_upload: ReadUpload,
 ) -> Ready:
     """Compose the mail; refuses attachments that are not there (``unknown``) or too much (``too_large``)."""
-    route_id = next((each for each in chance.routes if not routes.taken(tx, each)), chance.routes[-1])
+    route_id = free_route(tx, chance)
     message_id = own_message_id(route_id, chance.message, machine_digest(identity.machine_id), sender.domain)
     before = threads.of_session(tx, request.session, sender.recipient, ANCESTORS)
     expires_at = tx.now + sender.route_ttl
+    asks = request.kind is MailKind.DECISION
     composed = compose(
         Letter(
             kind=LetterKind(request.kind.value),
@@ -208,16 +228,30 @@ def prepare(
             date=tx.now.replace(microsecond=0),
             instance=identity.instance,
             outbox_id=chance.outbox_id,
-            who=_who(tx, identity, request.session),
-            options=request.options,
+            who=who_of(tx, identity, request.session),
+            options=tuple(Offer(label=option, value=option) for option in request.options),
             recommendation=request.recommendation or None,
             in_reply_to=before[-1] if before else None,
             references=before,
             attachments=_enclosures(tx, request, read_upload),
-            expires_at=expires_at,
+            reply_address=sender.reply_address(route_id),
+            one_tap=sender.one_tap,
+            card_url=sender.card_url(_question_id(tx, request, chance)) if asks else "",
+            expires_at=expires_at.astimezone(sender.attention.zone),
         )
     )
     return Ready.of(composed, chance, route_id, message_id, expires_at)
+
+
+def free_route(tx: Tx, chance: Chance) -> RouteId:
+    """The shortest route id of these that nobody has."""
+    return next((each for each in chance.routes if not routes.taken(tx, each)), chance.routes[-1])
+
+
+def _question_id(tx: Tx, request: SendRequest, chance: Chance) -> QuestionId:
+    """The question that a decision becomes: the session's own reservation, or a new one."""
+    reserved = questions.blocking(tx, request.session)
+    return chance.question_id if reserved is None else reserved.id
 
 
 def prepare_answer(tx: Tx, identity: Identity, sender: Sender, answer: Answer, chance: Chance) -> Ready:
@@ -250,7 +284,8 @@ def prepare_answer(tx: Tx, identity: Identity, sender: Sender, answer: Answer, c
     return Ready.of(composed, chance, route_id, message_id, answer.expires_at)
 
 
-def _who(tx: Tx, identity: Identity, session_id: SessionId) -> Who:
+def who_of(tx: Tx, identity: Identity, session_id: SessionId) -> Who:
+    """The session that speaks, as far as it has told about itself."""
     session = sessions.find(tx, session_id)
     if session is None:
         return Who(device=identity.name)
@@ -276,5 +311,6 @@ def _enclosures(tx: Tx, request: SendRequest, read_upload: ReadUpload) -> tuple[
         except OSError:
             raise Refusal("unknown", f"the uploaded file {upload.id} is gone; upload it again") from None
         guessed = mimetypes.guess_type(upload.filename)[0]
-        enclosures.append(Enclosure(upload.filename, guessed or "application/octet-stream", data))
+        content_type = guessed or "application/octet-stream"
+        enclosures.append(Enclosure(upload.filename, content_type, data, upload.id))
     return tuple(enclosures)

@@ -21,13 +21,10 @@ from mailgateway.flows.letters import Chance, Mint, Ready, Sender, SendRequest, 
 from mailgateway.flows.sessions import register
 from mailgateway.flows.submit import Submitted, place, rings
 from mailgateway.ids import InstanceId, OutboxId, SessionId
+from mailgateway.mail.subject import settle_subject
 from mailgateway.store import modes, sessions, settles
 from mailgateway.store.database import Database, Tx
 from mailgateway.store.settles import Settle
-
-SENTENCE_LIMIT = 60
-PLACE_LIMIT = 30
-"""Characters of what is over, and of where, in a subject."""
 
 REFUSED_SECONDS = 600
 """When what could not be mailed is tried again."""
@@ -149,9 +146,7 @@ def _subject(tx: Tx, identity: Identity, settle: Settle) -> str:
     session = sessions.find(tx, settle.session_id)
     title, project = ("", "") if session is None else (session.title, session.project)
     what = _first_sentence(settle.summary) or title or "the turn is over"
-    places = [_cut(place, PLACE_LIMIT) for place in (project, identity.name) if place.strip()]
-    word = "Stopped" if settle.aborted else "Done"
-    return " · ".join([f"{word}: {_cut(what, SENTENCE_LIMIT)}", *places])
+    return settle_subject(what, project, identity.name, aborted=settle.aborted)
 
 
 _SENTENCE = re.compile(r".+?[.!?](?=\s|$)")
@@ -164,8 +159,3 @@ def _first_sentence(summary: str) -> str:
     found = _SENTENCE.match(line)
     sentence = line if found is None else found[0]
     return sentence.replace("**", "").replace("`", "").removesuffix(".")
-
-
-def _cut(text: str, limit: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"

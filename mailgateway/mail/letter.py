@@ -1,17 +1,18 @@
-"""What a mail of ours says, before it is bytes; and the words around it.
+"""What a mail of ours says, before it is bytes.
 
-One order for text and HTML: who asks, the question, the options, what else the session says, how to answer.
+A letter is made of what a session gave (subject, text, options, names) and of what is ours: the tag, the
+options' numbers and links, how to answer and until when.  A person must be able to tell the two apart, so
+what a session gave goes through ``cleaned`` before anything is made of it: no tag of ours and no ``mailto:``
+link is left in it, and no field can break out of its line.
 """
 
-import html
-import urllib.parse
 from datetime import datetime
 from enum import StrEnum, unique
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from mailgateway.ids import MessageId, OutboxId, RouteId
-from mailgateway.mail.render import STYLE, clean_lines, html_body, inlined, plain_text
+from mailgateway.mail.agent_text import safe_line, safe_markdown
 
 
 @unique
@@ -21,17 +22,27 @@ class LetterKind(StrEnum):
     NOTIFICATION = "notification"
     SETTLE = "settle"
     DECISION = "decision"
+    REMINDER = "reminder"
+    """A decision that nobody has answered, once more and whole."""
+    DIGEST = "digest"
+    """What sessions wanted to say while the person was left alone, or in one go."""
     ANSWER = "answer"
-    """To a person's command, or why a reply was not delivered."""
+    """Our own words: to a person's command, or why a reply was not delivered."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether a session waits for the answer."""
+        return self in {LetterKind.DECISION, LetterKind.REMINDER}
 
 
 @frozen
 class Enclosure:
-    """A file that goes with a letter."""
+    """A file that goes with a letter; the text may show an image by ``attachment:<attachment_id>``."""
 
     filename: str
     content_type: str
     data: bytes = field(repr=False)
+    attachment_id: str = ""
 
 
 @frozen(kw_only=True)
@@ -46,16 +57,47 @@ class Who:
     @property
     def line(self) -> str:
         """The facts that are known, in one line."""
-        facts = (self.title, self.project, self.branch, self.device)
-        return " · ".join(one_line(each) for each in facts if each.strip())
+        return " · ".join(each for each in (self.title, self.project, self.branch, self.device) if each)
+
+
+@frozen(kw_only=True)
+class Offer:
+    """One possible answer: what the person is shown of it; ``value`` is by what the session calls it."""
+
+    label: str = field(repr=False)
+    value: str = field(default="", repr=False)
+    description: str = field(default="", repr=False)
+    impact: str = field(default="", repr=False)
+    """What happens if it is chosen."""
+    sendable: bool = True
+    """Whether the label can be sent back as it is; `cleaned` had to change it otherwise."""
+
+
+@frozen(kw_only=True)
+class Item:
+    """One piece of news in a digest; ``text`` is Markdown."""
+
+    subject: str = field(repr=False)
+    text: str = field(repr=False)
+    who: Who = field(factory=Who)
+    at: datetime | None = None
+    """When the session said it."""
+    route: RouteId = field(default=RouteId(""))
+    """By which this piece alone is answered; empty: it is not."""
 
 
 @frozen(kw_only=True)
 class Letter:
     """One mail to send.  ``text`` is Markdown; times are aware; Message-IDs have their brackets.
 
-    ``references`` are the ancestors, oldest first.  ``expires_at`` is said in the footer where
-    given.  Control characters in any field are replaced by blanks, so that no field can break out.
+    ``subject`` is the question, or what it is about.  ``ambiguity`` (one paragraph) says what is unclear;
+    ``text`` tells the rest.  ``recommendation`` is an option's label or value, or words of its own;
+    ``multi`` says that several options may be chosen.  ``items`` are the news of a digest.
+
+    ``references`` are the ancestors, oldest first.  ``reply_address`` is where answers go, when that is not
+    ``sender_address``; ``one_tap`` says whether a mail that is no reply is believed, so that options can be
+    links; ``card_url`` is where the question stands in the web inbox.  ``expires_at`` and ``asked_at`` are
+    told in the time zone that they have.
     """
 
     kind: LetterKind
@@ -64,97 +106,86 @@ class Letter:
     recipient: str
     tag: str
     route: RouteId
-    subject: str
+    subject: str = field(repr=False)
     text: str = field(repr=False)
     message_id: MessageId
     date: datetime
     instance: str
     outbox_id: OutboxId
     who: Who = field(factory=Who)
-    options: tuple[str, ...] = ()
-    recommendation: str | None = None
+    ambiguity: str = field(default="", repr=False)
+    options: tuple[Offer, ...] = field(default=(), repr=False)
+    recommendation: str | None = field(default=None, repr=False)
+    multi: bool = False
+    items: tuple[Item, ...] = field(default=(), repr=False)
     in_reply_to: MessageId | None = None
     references: tuple[MessageId, ...] = ()
     attachments: tuple[Enclosure, ...] = ()
+    reply_address: str = ""
+    one_tap: bool = True
+    card_url: str = ""
+    asked_at: datetime | None = None
+    """When a question was first asked that is asked again."""
     expires_at: datetime | None = None
 
+    @property
+    def tags(self) -> frozenset[str]:
+        """The names of tags that are ours and no session's."""
+        return frozenset({self.tag.lower(), "mg", "pi"})
 
-def one_line(text: str) -> str:
-    """The text on one line: every run of blanks and control characters is one blank."""
-    return " ".join(clean_lines(text).split())
+    def is_recommended(self, offer: Offer) -> bool:
+        """Whether the recommendation is this option."""
+        given = self.recommendation or ""
+        return bool(given) and given in {offer.label, offer.value}
 
-
-def letter_text(letter: Letter) -> str:
-    """The plain text part, with LF and 72 columns, code untouched."""
-    text = plain_text(letter.text).strip("\n")
-    question = plain_text(one_line(letter.subject))
-    if letter.kind is LetterKind.ANSWER or text.startswith(question):  # an answer repeats no subject
-        question = ""
-    blocks = [letter.who.line, question, text]
-    if letter.options:
-        lines = []
-        for number, option in enumerate(letter.options, 1):
-            mark = "  (recommended)" if _recommended(letter, option) else ""
-            lines.append(plain_text(f"{number}. {one_line(option)}{mark}"))
-        blocks.append("\n".join(lines))
-    if letter.recommendation and not any(_recommended(letter, option) for option in letter.options):
-        blocks.append(plain_text(f"Recommendation: {one_line(letter.recommendation)}"))
-    blocks.append("\n".join(plain_text(line) for line in _foot(letter)))
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    @property
+    def advice(self) -> str:
+        """The recommendation, when it is none of the options."""
+        if any(self.is_recommended(offer) for offer in self.options):
+            return ""
+        return self.recommendation or ""
 
 
-def _recommended(letter: Letter, option: str) -> bool:
-    return letter.recommendation is not None and one_line(option) == one_line(letter.recommendation)
+def cleaned(letter: Letter) -> Letter:
+    """The letter as it may be shown: single lines where lines are due, nothing that only we may say.
 
+    Our own words keep the tags in them, which lead a person to the questions that they speak of.
+    """
+    tags = letter.tags
+    own = letter.kind is LetterKind.ANSWER
 
-def _foot(letter: Letter) -> list[str]:
-    """How to answer, and until when."""
-    match letter.kind:
-        case LetterKind.DECISION:
-            how = (
-                "Reply with the number or in your own words."
-                if letter.options
-                else "Reply in your own words."
-            )
-            lines = [f"{how} The session waits for your answer."]
-        case LetterKind.NOTIFICATION | LetterKind.SETTLE:
-            lines = ["Reply to write to the session."]
-        case LetterKind.ANSWER:
-            lines = []
-    if letter.expires_at is not None and lines:
-        lines.append(f"Replies arrive until {letter.expires_at:%Y-%m-%d %H:%M %Z}.")
-    return lines
+    def line(text: str) -> str:
+        return safe_line(text, tags)
 
-
-def letter_html(letter: Letter, subject: str) -> str | None:
-    """The HTML part; None for a text too long to render.  ``subject`` is what an option's link answers to."""
-    body = html_body(letter.text)
-    if body is None:
-        return None
-    pieces = []
-    if letter.who.line:
-        pieces.append(f'<p class="who">{html.escape(letter.who.line)}</p>')
-    if letter.kind is not LetterKind.ANSWER:
-        pieces.append(f"<h1>{html.escape(one_line(letter.subject))}</h1>")
-    pieces.append(body)
-    for number, option in enumerate(letter.options, 1):
-        query = urllib.parse.urlencode(
-            {"subject": f"Re: {subject}", "body": f"{number}. {one_line(option)}"},
-            quote_via=urllib.parse.quote,
+    def who(given: Who) -> Who:
+        return Who(
+            title=line(given.title),
+            project=line(given.project),
+            branch=line(given.branch),
+            device=line(given.device),
         )
-        link = html.escape(f"mailto:{letter.sender_address}?{query}")
-        mark = ' <span class="recommended">(recommended)</span>' if _recommended(letter, option) else ""
-        pieces.append(
-            f'<div class="option"><a href="{link}">{number}. {html.escape(one_line(option))}</a>{mark}</div>'
-        )
-    if letter.recommendation and not any(_recommended(letter, option) for option in letter.options):
-        pieces.append(f"<p>Recommendation: {html.escape(one_line(letter.recommendation))}</p>")
-    foot = "<br>".join(html.escape(line) for line in _foot(letter))
-    if foot:
-        pieces.append(f'<p class="foot">{foot}</p>')
-    return inlined(
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-        f"<title>{html.escape(one_line(letter.subject))}</title><style>{STYLE}</style></head>"
-        f'<body><div class="card">{"".join(pieces)}</div></body></html>'
+
+    return evolve(
+        letter,
+        subject=line(letter.subject),
+        text=safe_markdown(letter.text, frozenset() if own else tags),
+        who=who(letter.who),
+        ambiguity=line(letter.ambiguity),
+        options=tuple(_offer(each, tags) for each in letter.options),
+        recommendation=line(letter.recommendation or ""),
+        items=tuple(
+            evolve(each, subject=line(each.subject), text=safe_markdown(each.text, tags), who=who(each.who))
+            for each in letter.items
+        ),
+    )
+
+
+def _offer(offer: Offer, tags: frozenset[str]) -> Offer:
+    label = safe_line(offer.label, tags)
+    return Offer(
+        label=label,
+        value=safe_line(offer.value, tags),
+        description=safe_line(offer.description, tags),
+        impact=safe_line(offer.impact, tags),
+        sendable=label == " ".join(offer.label.split()),
     )

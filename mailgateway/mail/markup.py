@@ -40,6 +40,7 @@ _BLOCK = frozenset(
         "section",
     }
     | {"article", "header", "footer", "address", "center", "dl", "dt", "dd", "form", "hr"}
+    | {"details", "summary"}
 )
 _LIST = frozenset({"ol", "ul"})
 _DROPPED = frozenset({"script", "style", "title", "textarea", "template", "noscript", "object", "svg"})

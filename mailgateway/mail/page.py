@@ -51,19 +51,32 @@ def flattened(line: str) -> str:
     return SPACE.sub(" ", MARKS.sub(" ", bare, count=1) if bare[:1] in " \t>|\uff1e" else bare).strip()
 
 
+OTHER_FORM = "\f"
+"""Stands between the forms of a sent text: a reader's program quotes the plain text, or the page as text."""
+
+
 @frozen
 class Sent:
     """The text that is answered: its lines as they are compared."""
 
-    lines: frozenset[str]
+    forms: tuple[frozenset[str], ...]
+    """The lines of each form."""
     flat: str = field(repr=False)
     """All lines after one another."""
 
     @classmethod
     def of(cls, text: str | None) -> "Sent":
-        """Take the text that was sent, if there is one."""
-        lines = [flat for line in (text or "").split("\n") if (flat := flattened(line))]
-        return cls(frozenset(lines), " ".join(lines))
+        """Take the text that was sent, if there is one; see `OTHER_FORM`."""
+        forms = [
+            [flat for line in form.split("\n") if (flat := flattened(line))]
+            for form in (text or "").split(OTHER_FORM)
+        ]
+        return cls(tuple(map(frozenset, forms)), " ".join(line for form in forms for line in form))
+
+    @cached_property
+    def lines(self) -> frozenset[str]:
+        """The lines of all forms."""
+        return frozenset().union(*self.forms)
 
     @cached_property
     def ends(self) -> list[str]:

@@ -111,7 +111,8 @@ def _keep_inserted(page: Page) -> None:
         return
     region = [at for at in range(start, len(page)) if not page.is_blank(at)]
     ours = [at for at in region if page.is_sent(at)]
-    if len({page.flat[at] for at in ours}) < len(page.sent.lines):
+    found = {page.flat[at] for at in ours}
+    if not any(form <= found for form in page.sent.forms if form):
         return
     for at in region:
         if ours[0] < at < ours[-1] and not page.is_sent(at) and not page.given[at].apart:

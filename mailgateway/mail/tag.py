@@ -68,6 +68,17 @@ def strip_tags(subject: str, accepted_tags: frozenset[str]) -> str:
     return " ".join(_pattern(accepted_tags).sub(" ", subject).split())
 
 
+def without_tags(text: str, tags: frozenset[str]) -> str:
+    """The text with a blank for each tag of ours; lines and other blanks stay as they are."""
+    return _pattern(tags).sub(" ", text)
+
+
+def plus_address(account_address: str, route: RouteId) -> str:
+    """``local+route@domain``, by which a mail finds its way where the account has such addresses."""
+    local, _, domain = account_address.rpartition("@")
+    return f"{local}+{route}@{domain}"
+
+
 def plus_route(address: str, account_address: str) -> RouteId | None:
     """The route in ``local+route@domain`` when the rest is the account's address; else None."""
     local, _, domain = account_address.rpartition("@")

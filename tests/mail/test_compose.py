@@ -16,7 +16,7 @@ from mailgateway.ids import MessageId, OutboxId, RouteId
 from mailgateway.mail.automatic import OwnMail, classify
 from mailgateway.mail.compose import Composed, compose
 from mailgateway.mail.inbound import Inbound, read
-from mailgateway.mail.letter import Enclosure, Letter, LetterKind, Who
+from mailgateway.mail.letter import Enclosure, Letter, LetterKind, Offer, Who
 from mailgateway.mail.own import Own
 from mailgateway.mail.tag import ShortTag, find_tag
 from tests.mail.mails import AGENT, OWN, PERSON, SENT_ID
@@ -35,7 +35,7 @@ LETTER = Letter(
     instance="i-1",
     outbox_id=OutboxId("o-1"),
     who=Who(title="Migration", project="api", branch="main", device="laptop"),
-    options=("SQLite", "PostgreSQL"),
+    options=(Offer(label="SQLite"), Offer(label="PostgreSQL")),
     recommendation="SQLite",
 )
 
@@ -102,10 +102,11 @@ class ComposeTests(SynchronousTestCase):
         composed = compose(LETTER)
         self.assertEqual(
             composed.text,
-            "Migration · api · main · laptop\n\nWhich database?\n\n"
+            "Needs you · Migration · api · main · laptop\n\nWhich database?\n\n"
             "Shall I use **SQLite** or PostgreSQL?\n\n```\nx = 1\n.\n..\nFrom here\n```\n\n"
-            "1. SQLite  (recommended)\n2. PostgreSQL\n\n"
-            "Reply with the number or in your own words. The session waits for your\nanswer.\n",
+            "[mg:f913c9] Options\n\n1. SQLite (recommended)\n2. PostgreSQL\n\n[mg:f913c9] How to answer\n\n"
+            "Reply with the number of an option, or in your own words.\n\n"
+            "The session waits for you; without an answer it does not go on with\nthis.\n",
         )
         self.assertEqual(text_of(parsed(composed)), composed.text)
         self.assertEqual(composed.subject, "[mg:f913c9] Which database?")
@@ -231,7 +232,7 @@ class ComposeTests(SynchronousTestCase):
             subject=subject,
             text=text,
             sender_name=name,
-            options=tuple(options),
+            options=tuple(Offer(label=each) for each in options),
             who=Who(title=title),
             attachments=(Enclosure(name, title, data),),
         )
