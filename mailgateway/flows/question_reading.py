@@ -11,6 +11,7 @@ from attrs import evolve, field, frozen
 
 from mailgateway.domain.decision_log import EPOCH, Act, LogEntry
 from mailgateway.domain.question import Content, Question, QuestionEvent, QuestionStatus
+from mailgateway.domain.question_list import Position, Scope, Wanted
 from mailgateway.errors import Refusal
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.question_cursors import cursor_of, position_of
@@ -20,7 +21,6 @@ from mailgateway.flows.waiting import commit
 from mailgateway.ids import QuestionId, SessionId
 from mailgateway.store import decision_log, question_changes, question_lists, questions
 from mailgateway.store.database import Database, Tx
-from mailgateway.store.question_lists import Position, Scope, Wanted
 
 MICROSECOND = timedelta(microseconds=1)
 

@@ -155,16 +155,24 @@ async def transfer(
 
 
 async def take_over(
-    database: Database, bell: Bell, asker: Asker, seen: Seen, expected_owner: SessionId
+    database: Database,
+    bell: Bell,
+    asker: Asker,
+    seen: Seen,
+    expected_owner: SessionId,
+    among: frozenset[SessionId] = frozenset(),
 ) -> Question:
     """Take the question of an owner that is offline; ``owner_not_offline`` of any other.
 
     Only silence counts: neither kinship nor a finished transcript nor a dead process makes an owner offline.
+    ``among`` are the sessions that the key speaks for (none named: all): it takes nothing of others.
     """
 
     def work(tx: Tx) -> tuple[Question, Sequence[Event]]:
         speak_for(tx, asker)
         found = asked(tx, seen.question_id)
+        if among and found.session_id not in among:
+            raise wrong_owner()
         _open(tx, found)
         if found.session_id != expected_owner or found.owner_revision != seen.owner_revision:
             raise _stale_owner(found)

@@ -25,6 +25,7 @@ from mailgateway.flows.counts import Counts, counts
 from mailgateway.flows.ports import Database, ProcessControl
 from mailgateway.flows.submit import Sender
 from mailgateway.flows.waiting import Timers
+from mailgateway.flows.waiting_questions import Waiting
 from mailgateway.http.folder import UploadFolder
 from mailgateway.http.keys import Keys
 from mailgateway.http.limits import MOST_CONNECTIONS, Connections
@@ -91,6 +92,10 @@ class Doors:
         default=Factory(lambda doors: places(100, 100, 25, doors.share), takes_self=True)
     )
     """For streams."""
+    questions: Waiting = field(
+        default=Factory(lambda doors: Waiting(doors.bell), takes_self=True), init=False
+    )
+    """Which sessions wait for their questions."""
     streams: set[Stream] = field(factory=set, init=False)
     requests: Counter[tuple[str, int]] = field(factory=Counter, init=False)
     """Answers given, by route and status; read by the metrics."""

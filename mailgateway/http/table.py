@@ -1,10 +1,11 @@
-"""The route table: every route of the core, what it takes, gives, and may refuse."""
+"""The route table: every route, what it takes, gives, and may refuse."""
 
 from mailgateway import shapes
 from mailgateway.http import deliveries, process, sending, sessions
 from mailgateway.http.doors import Doors
 from mailgateway.http.events import events
 from mailgateway.http.openapi import describe
+from mailgateway.http.question_table import QUESTION_ROUTES
 from mailgateway.http.routes import Call, Reply, Route
 from mailgateway.settings import Role
 
@@ -206,5 +207,6 @@ ROUTES: tuple[Route, ...] = (
         whole_machine=True,
     ),
     Route("GET", "/openapi.json", openapi, "This description."),
+    *QUESTION_ROUTES,
 )
-"""Every route of the core."""
+"""Every route."""

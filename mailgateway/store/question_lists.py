@@ -4,14 +4,12 @@ A page is found again from the position of the last row of the one before, whate
 """
 
 from collections.abc import Collection
-from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
-from attrs import frozen
 from sqlalchemy import ColumnElement, Select, and_, func, select, tuple_
 
 from mailgateway.domain.question import Question, QuestionKind, QuestionStatus
+from mailgateway.domain.question_list import Position, Scope, Wanted
 from mailgateway.ids import QuestionId, SessionId
 from mailgateway.store.database import Tx
 from mailgateway.store.questions import living, value_of
@@ -21,47 +19,6 @@ MOST_ENDED = 200
 """So many ended questions of a session are looked at for the one that it hears of first."""
 
 CHUNK = 500
-
-
-class Scope(StrEnum):
-    """Whose questions, as seen from one session; never a name of the caller's making."""
-
-    OWN = "own"
-    FEATURE = "feature"
-    """Of all sessions on the same branch of the same project."""
-    WORKTREE = "worktree"
-    """Of all sessions in the same working tree of the same machine."""
-    REPOSITORY = "repository"
-    """Of all sessions of the same project."""
-    GLOBAL = "global"
-
-
-@frozen
-class Wanted:
-    """Which questions; every condition that is given holds."""
-
-    session: SessionId | None
-    """From whose place; ``None``: from nobody's, so of all."""
-    scope: Scope
-    status: QuestionStatus | None = None
-    read: bool | None = None
-    """Of answered questions alone: whether a session has read the answer."""
-    among: frozenset[SessionId] = frozenset()
-    """The sessions that may be seen; none named: all."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether it asks for what is over, the newest first; else for what waits, the most urgent first."""
-        return self.read is not None or self.status not in {None, QuestionStatus.OPEN}
-
-
-@frozen
-class Position:
-    """Where a row stands in its order."""
-
-    urgency: int
-    created_at: datetime
-    id: QuestionId
 
 
 def page(tx: Tx, wanted: Wanted, after: Position | None, limit: int) -> tuple[Question, ...]:
