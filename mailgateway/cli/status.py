@@ -40,6 +40,11 @@ MUTED = (
     "for two hours: maybe a program answers back. What sessions and people write goes on."
 )
 
+WITHHELD = (
+    "A session's summary was not mailed, since it holds a password, a key or the like. The session can send "
+    "another one without it; what a person should know of is better put in a file."
+)
+
 FATES_SINCE = timedelta(hours=24)
 FATES_SHOWN = 10
 
@@ -83,10 +88,17 @@ def status_lines(health: Health, tags: Sequence[str], where: str, now: datetime)
     held = _held(health)
     if held:
         pairs.append(("Elsewhere", f"{counted(held, 'reply is', 'replies are')} for other devices"))
+    if health.get("held"):
+        kept = counted(health["held"], "mail waits", "mails wait")
+        pairs.append(
+            ("Held back", f"{kept} for a better hour, the first leaves {when(health.get('heldUntil'), now)}")
+        )
     accounts = health.get("accounts", [])
     advice = [STORE] if health["status"] == "store_unavailable" else []
     if health.get("muted"):
         advice.append(MUTED)
+    if health.get("withheld"):
+        advice.append(WITHHELD)
     for number, account in enumerate(accounts):
         name = tags[0] if len(tags) == len(accounts) == 1 else str(number + 1)
         pairs.append((f"Account {name}", _account(account, now)))

@@ -42,6 +42,9 @@ class Health(TypedDict):
     lastScan: LastScan | None
     accounts: list[AccountState]
     muted: int
+    held: int
+    withheld: int
+    heldUntil: NotRequired[str]
     proof: NotRequired[str | None]
 
 
@@ -113,6 +116,7 @@ class Sent(TypedDict):
     outboxId: str
     questionId: NotRequired[str | None]
     state: Literal["sent", "queued"]
+    heldUntil: NotRequired[str]
 
 
 class Recipient(TypedDict):
@@ -129,6 +133,8 @@ class Outbox(TypedDict):
     attempts: int
     lastError: str
     recipients: list[Recipient]
+    heldUntil: NotRequired[str]
+    carriedBy: NotRequired[str]
 
 
 class Reloaded(TypedDict):

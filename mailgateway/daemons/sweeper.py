@@ -1,4 +1,4 @@
-"""What happens by the passing of time alone: leases that end, routes that expire, turns that are over.
+"""What happens by the passing of time alone: leases that end, routes that expire, mails whose time has come.
 
 Everything here could also be found out by whoever reads next; sweeping makes it happen in time and keeps
 the tables small.  A failing sweep is logged and tried again at the next one.
@@ -6,7 +6,7 @@ the tables small.  A failing sweep is logged and tried again at the next one.
 
 import os
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from random import random
 from typing import Any
@@ -25,7 +25,6 @@ from mailgateway.flows.bell import Bell, EventKind, Numbered
 from mailgateway.flows.ports import Database
 
 SWEEP_SECONDS = 30.0
-SETTLE_LOOK_SECONDS = 60.0
 
 START_TOLERANCE_SECONDS = 3.0
 """How far a start time may be off: the kernel tells boot in whole seconds, and clocks are set meanwhile."""
@@ -33,7 +32,7 @@ START_TOLERANCE_SECONDS = 3.0
 
 @define(eq=False)
 class Sweeper(Service):
-    """Sweeps every half a minute, and submits settled turns when they are due."""
+    """Sweeps every half a minute, and lets people be written to when it is time."""
 
     reactor: Any
     database: Database
@@ -41,8 +40,8 @@ class Sweeper(Service):
     identity: Identity
     bodies_days: int
     route_ttl: timedelta
-    submit_settled: Callable[[], Awaitable[datetime | None]]
-    """Submits what is due; when the next one is."""
+    attend: Callable[[], Awaitable[float]]
+    """Writes to people what is due (``flows.attention``); in how many seconds to look again."""
     _tasks: Tasks = field(factory=Tasks, init=False)
     _timers: dict[str, IDelayedCall] = field(factory=dict, init=False)
     _unsubscribe: Any = field(default=None, init=False)
@@ -53,7 +52,7 @@ class Sweeper(Service):
         Service.startService(self)
         self._unsubscribe = self.bell.subscribe(self._heard)
         self._start("sweep", self._sweep)
-        self._start("settle", self._settle)
+        self._start("attention", self.attend)
 
     def stopService(self) -> Deferred[None]:
         """Stop; what is half done is rolled back."""
@@ -66,8 +65,8 @@ class Sweeper(Service):
         return self._tasks.stop()
 
     def _heard(self, numbered: Numbered) -> None:
-        if numbered.event.kind is EventKind.SETTLE:
-            self._start("settle", self._settle)
+        if numbered.event.kind in {EventKind.SETTLE, EventKind.HELD}:
+            self._start("attention", self.attend)
 
     def _start(self, what: str, work: Callable[[], Awaitable[float]]) -> None:
         """Do one kind of work now, and again when it says."""
@@ -100,12 +99,6 @@ class Sweeper(Service):
             discard=discard_upload,
         )
         return SWEEP_SECONDS * (0.9 + 0.2 * random())  # noqa: S311 (spreads timers)
-
-    async def _settle(self) -> float:
-        due = await self.submit_settled()
-        if due is None:
-            return SETTLE_LOOK_SECONDS
-        return min(SETTLE_LOOK_SECONDS, max(0.05, (due - datetime.now(UTC)).total_seconds()))
 
 
 def process_is_alive(pid: int, started_at: float | None) -> bool:

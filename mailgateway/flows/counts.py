@@ -5,8 +5,9 @@ from datetime import datetime
 from attrs import frozen
 
 from mailgateway.domain.identity import Identity
+from mailgateway.flows.settle import WITHHELD_FOR
 from mailgateway.ids import MachineId
-from mailgateway.store import envelopes, outbox, questions, sessions, told
+from mailgateway.store import envelopes, held_mails, outbox, questions, sessions, settles, told
 from mailgateway.store.database import Database, Tx
 
 
@@ -15,7 +16,9 @@ class Counts:
     """Of this machine: open envelopes, outstanding decisions, live sessions, mails that wait to be sent.
 
     ``held_elsewhere`` are open envelopes for sessions of other machines; ``muted`` the threads and people to
-    whom the gateway says nothing by itself for now, since it has said so much.
+    whom the gateway says nothing by itself for now, since it has said so much.  ``held`` are mails that wait
+    for the end of quiet hours or of a bundle, the first until ``held_until``; ``withheld`` settled turns of
+    the last day that are not mailed, since their summary holds a secret.
     """
 
     pending: int = 0
@@ -25,6 +28,9 @@ class Counts:
     held_elsewhere: int = 0
     outbox_waiting: int = 0
     muted: int = 0
+    held: int = 0
+    held_until: datetime | None = None
+    withheld: int = 0
 
 
 async def counts(database: Database, identity: Identity) -> Counts:
@@ -34,6 +40,7 @@ async def counts(database: Database, identity: Identity) -> Counts:
 
 def count(tx: Tx, machine: MachineId) -> Counts:
     """The same inside the caller's transaction."""
+    held, held_until = held_mails.count(tx, machine)
     return Counts(
         pending=envelopes.count_waiting(tx, machine, None),
         registry=questions.count_blocking(tx, machine),
@@ -42,4 +49,7 @@ def count(tx: Tx, machine: MachineId) -> Counts:
         held_elsewhere=envelopes.count_elsewhere(tx, machine),
         outbox_waiting=outbox.waiting(tx, machine),
         muted=told.count_muted(tx),
+        held=held,
+        held_until=held_until,
+        withheld=settles.count_withheld(tx, machine, tx.now - WITHHELD_FOR),
     )

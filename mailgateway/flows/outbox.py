@@ -7,7 +7,7 @@ judged by ``domain.outbox``.  Each machine sends what was submitted on it.
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from mailgateway.domain import outbox as rules
 from mailgateway.domain.identity import Identity
@@ -24,7 +24,7 @@ from mailgateway.domain.question import QuestionEvent, QuestionStatus
 from mailgateway.errors import Refusal
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.ids import AccountName, MachineId, MessageId, OutboxId
-from mailgateway.store import copies, outbox, questions, threads
+from mailgateway.store import copies, outbox, questions, routes, threads
 from mailgateway.store.database import Database, Tx, Work
 
 ERROR_LIMIT = 1_000
@@ -68,8 +68,7 @@ async def claim_next(
     """
 
     def work(tx: Tx) -> Claimed | None:
-        due = outbox.next_sendable(tx, identity.machine_id, account, due_only=True, looked=looked)
-        found = None if due is None else outbox.find(tx, due[0])
+        found = _next_wanted(tx, identity, account, looked)
         if found is None:
             return None
         outbox.claim(tx, found, timedelta(seconds=lease_seconds))
@@ -85,6 +84,24 @@ async def claim_next(
         )
 
     return await database.run(work)
+
+
+def _next_wanted(
+    tx: Tx, identity: Identity, account: AccountName, looked: Collection[OutboxId] | None
+) -> OutboxRow | None:
+    """The oldest mail that is due; a reminder of what was answered meanwhile is cancelled on the way."""
+    while True:
+        due = outbox.next_sendable(tx, identity.machine_id, account, due_only=True, looked=looked)
+        found = None if due is None else outbox.find(tx, due[0])
+        if found is None or found.kind is not MailKind.REMINDER or found.state is not OutboxState.QUEUED:
+            return found
+        route = routes.find(tx, found.route_id)
+        question = (
+            None if route is None or route.question_id is None else questions.find(tx, route.question_id)
+        )
+        if question is not None and question.status_at(tx.now) is QuestionStatus.OPEN:
+            return found
+        outbox.move(tx, found, OutboxEvent.CANCEL, last_error="the question is open no more")
 
 
 async def doubtful(database: Database, identity: Identity, account: AccountName) -> tuple[OutboxRow, ...]:
@@ -232,9 +249,23 @@ def reading(outbox_id: OutboxId) -> Work[OutboxRow]:
         found = outbox.find(tx, outbox_id)
         if found is None:
             raise Refusal("unknown", f"there is no mail {outbox_id} in the outbox")
-        return found
+        carrier = None if found.carried_by is None else outbox.find(tx, found.carried_by)
+        return found if carrier is None else _fate_of(found, carrier)
 
     return work
+
+
+def _fate_of(found: OutboxRow, carrier: OutboxRow) -> OutboxRow:
+    """A mail that left within another one, with how far that has come."""
+    return evolve(
+        found,
+        state=carrier.state,
+        attempts=carrier.attempts,
+        last_error=carrier.last_error,
+        last_code=carrier.last_code,
+        next_attempt_at=carrier.next_attempt_at,
+        recipients=carrier.recipients,
+    )
 
 
 async def hold(

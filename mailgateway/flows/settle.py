@@ -32,6 +32,9 @@ REFUSED_SECONDS = 600
 SECRET = "secret_in_text"  # noqa: S105 (a code of the API)
 """The refusal of a text that holds one of our keys or the like: it will be no better later."""
 
+WITHHELD_FOR = timedelta(days=1)
+"""How long ``status`` speaks of a summary that was not mailed."""
+
 _log = Logger()
 
 AT_ONCE = 100

@@ -10,8 +10,22 @@ from mailgateway.domain.question import QuestionEvent
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.notify_person import ONCE_IN
 from mailgateway.flows.resolve import end
+from mailgateway.flows.settle import WITHHELD_FOR
 from mailgateway.mail.authenticity import AHEAD, OLDEST
-from mailgateway.store import envelopes, fates, held, questions, sessions, sources, told, upkeep, uploads
+from mailgateway.store import (
+    envelopes,
+    fates,
+    held,
+    held_mails,
+    questions,
+    reminders,
+    sessions,
+    settles,
+    sources,
+    told,
+    upkeep,
+    uploads,
+)
 from mailgateway.store.database import Database, Tx
 
 LIMIT = 1_000
@@ -97,9 +111,12 @@ def _prune(tx: Tx, bodies_days: int, route_ttl: timedelta, discard: Callable[[st
     pruned += sources.prune(tx, memory)
     pruned += held.prune(tx, memory)
     pruned += upkeep.prune_envelopes(tx, memory)
+    pruned += reminders.prune(tx)
     pruned += upkeep.prune_questions(tx, memory)
+    pruned += held_mails.forget_touched(tx)
     pruned += upkeep.prune_outbox(tx, memory)
     pruned += told.prune(tx, tx.now - ONCE_IN)
+    pruned += settles.prune_withheld(tx, tx.now - WITHHELD_FOR)
     pruned += sessions.forget_offline(tx, tx.now - OFFLINE_LIFE)
     for upload in uploads.older_than(tx, tx.now - UPLOAD_LIFE, LIMIT):
         discard(upload.path)

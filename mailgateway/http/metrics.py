@@ -30,6 +30,8 @@ class _Numbers(Collector):
             "sessions_live": ("Sessions that pinged lately.", numbers.clients),
             "outbox_waiting": ("Mails that wait to be sent.", numbers.outbox_waiting),
             "muted": ("Threads and people to whom nothing is said by itself for now.", numbers.muted),
+            "held": ("Mails that wait for the end of quiet hours or of a bundle.", numbers.held),
+            "withheld": ("Settled turns of a day that are not mailed: they hold a secret.", numbers.withheld),
             "subscribers": ("Open streams of events.", len(doors.streams)),
             "connections": ("Open connections to the API.", len(doors.connections.open)),
         }

@@ -48,6 +48,9 @@ async def health(doors: Doors, call: Call) -> Reply:
             last_scan=None if scan is None else shapes_of.last_scan(scan),
             accounts=tuple(shapes_of.account_state(account) for account in accounts),
             muted=numbers.muted,
+            held=numbers.held,
+            held_until=numbers.held_until,
+            withheld=numbers.withheld,
             proof=None if asked.challenge is None else doors.keys().proof(asked.challenge),
         )
     )

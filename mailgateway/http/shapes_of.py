@@ -119,6 +119,7 @@ def sent(submitted: Submitted) -> shapes.Sent:
         outbox_id=submitted.outbox_id,
         question_id=submitted.question_id,
         state=submitted.state,
+        held_until=submitted.held_until,
     )
 
 
@@ -129,6 +130,8 @@ def outbox_row(row: OutboxRow) -> shapes.OutboxRow:
         attempts=row.attempts,
         last_error=row.last_error,
         recipients=tuple(shapes.Recipient(each.address, each.state) for each in row.recipients),
+        held_until=row.held_until,
+        carried_by=row.carried_by,
     )
 
 

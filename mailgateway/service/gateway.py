@@ -30,7 +30,7 @@ from mailgateway.daemons.sweeper import Sweeper
 from mailgateway.daemons.tasks import Tasks, fault_of
 from mailgateway.domain.identity import Identity
 from mailgateway.errors import ConfigError, StoreError
-from mailgateway.flows import settle
+from mailgateway.flows.attention import attend
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.ports import AccountStatus, Reloaded, ScanSummary
 from mailgateway.flows.start import introduce
@@ -157,7 +157,7 @@ class Gateway(MultiService):
             self.identity,
             self.settings.retention.bodies_days,
             timedelta(hours=self.settings.security.route_ttl_hours),
-            self._submit_settled,
+            self._attend,
         )
         self._adopted = (*self._accounts, sweeper)
         for adopted in self._adopted:
@@ -269,7 +269,7 @@ class Gateway(MultiService):
         if self.running:
             self.reactor.stop()
 
-    async def _submit_settled(self) -> datetime | None:
-        """Mail the turns that are over; when the next one is due."""
-        await settle.due(self.database, self._bell, self.identity, sending_as(self.settings), mint=os.urandom)
-        return await settle.next_due(self.database, self.identity)
+    async def _attend(self) -> float:
+        """Write to people what is due; in how many seconds to look again."""
+        sender = sending_as(self.settings)
+        return await attend(self.database, self._bell, self.identity, sender, mint=os.urandom)

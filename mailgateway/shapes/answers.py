@@ -49,6 +49,9 @@ class Health:
     last_scan: LastScan | None
     accounts: tuple[AccountState, ...]
     muted: int
+    held: int
+    withheld: int
+    held_until: datetime | None = None
     proof: str | None = None
 
 
@@ -128,7 +131,7 @@ class Pending:
 
 @frozen
 class Sent:
-    """What became of a mail that was asked for."""
+    """What became of a mail that was asked for; ``held_until`` where it waits for its time."""
 
     message_id: str
     route: str
@@ -136,6 +139,7 @@ class Sent:
     outbox_id: str
     state: str
     question_id: str | None = None
+    held_until: datetime | None = None
 
 
 @frozen
@@ -148,12 +152,14 @@ class Recipient:
 
 @frozen
 class OutboxRow:
-    """How far a mail that leaves has come."""
+    """How far a mail that leaves has come; ``carried_by`` is the mail that it left within, if any."""
 
     state: str
     attempts: int
     last_error: str
     recipients: tuple[Recipient, ...]
+    held_until: datetime | None = None
+    carried_by: str | None = None
 
 
 @frozen

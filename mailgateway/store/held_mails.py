@@ -30,6 +30,14 @@ class HeldMail:
     created_at: datetime
 
 
+_UNTOUCHED = (
+    outbox.c.state == OutboxState.QUEUED.value,
+    outbox.c.attempts == 0,
+    outbox.c.next_attempt_at.is_(None),
+)
+"""A mail that is held back still: nobody has dropped it, or wants it to be sent at once."""
+
+
 def add(
     tx: Tx,
     outbox_id: OutboxId,
@@ -61,7 +69,7 @@ def bundle_until(tx: Tx, session_id: SessionId) -> datetime | None:
     return tx.execute(
         select(func.min(table.c.until))
         .join(outbox, outbox.c.id == table.c.outbox_id)
-        .where(outbox.c.session_id == session_id, table.c.held_for == HeldFor.BUNDLE.value)
+        .where(outbox.c.session_id == session_id, table.c.held_for == HeldFor.BUNDLE.value, *_UNTOUCHED)
     ).scalar()
 
 
@@ -78,7 +86,7 @@ def waiting(tx: Tx, machine_id: MachineId, limit: int) -> tuple[HeldMail, ...]:
         )
         .join(outbox, outbox.c.id == table.c.outbox_id)
         .join(recipient, recipient.c.outbox_id == outbox.c.id)
-        .where(table.c.machine_id == machine_id)
+        .where(table.c.machine_id == machine_id, *_UNTOUCHED)
         .order_by(outbox.c.number)
         .limit(limit)
     )
@@ -102,9 +110,10 @@ def waiting(tx: Tx, machine_id: MachineId, limit: int) -> tuple[HeldMail, ...]:
 def count(tx: Tx, machine_id: MachineId) -> tuple[int, datetime | None]:
     """How many of the machine's mails are held back, and when the first of them may leave."""
     row = tx.execute(
-        select(func.count().label("mails"), func.min(table.c.until).label("first")).where(
-            table.c.machine_id == machine_id
-        )
+        select(func.count().label("mails"), func.min(table.c.until).label("first"))
+        .select_from(table)
+        .join(outbox, outbox.c.id == table.c.outbox_id)
+        .where(table.c.machine_id == machine_id, *_UNTOUCHED)
     ).one()
     return row.mails, row.first
 
@@ -151,14 +160,6 @@ def carry(tx: Tx, held: HeldMail, carrier: OutboxId) -> None:
     if done.rowcount != 1:
         raise StaleWrite(f"the mail {held.id} was moved by somebody else")
     _forget(tx, held.id)
-
-
-_UNTOUCHED = (
-    outbox.c.state == OutboxState.QUEUED.value,
-    outbox.c.attempts == 0,
-    outbox.c.next_attempt_at.is_(None),
-)
-"""A mail that is held back still: nobody has dropped it, or wants it to be sent at once."""
 
 
 def forget_touched(tx: Tx) -> int:

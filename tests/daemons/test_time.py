@@ -7,7 +7,7 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -89,7 +89,7 @@ class SweeperTests(OutboundTestCase):
         super().setUp()
         self.clock = Clock()
         self.looks = 0
-        self.due: datetime | None = None
+        self.due = 60.0
         gateway = self.gateway
         self.sweeper = Sweeper(
             self.clock,
@@ -101,12 +101,10 @@ class SweeperTests(OutboundTestCase):
             self.look,
         )
 
-    def look(self) -> "Deferred[datetime | None]":
-        """Look for settled turns."""
+    def look(self) -> "Deferred[float]":
+        """Look for what is due; when to look again."""
         self.looks += 1
-        due: Deferred[datetime | None] = Deferred()
-        due.callback(self.due)
-        return due
+        return succeed(self.due)
 
     def start_sweeping(self) -> None:
         """Begin."""
@@ -136,20 +134,21 @@ class SweeperTests(OutboundTestCase):
             self.successResultOf(self.sweeper.stopService())
         self.assertEqual(len(self.flushLoggedErrors()), 1)
 
-    def test_settled_turns_are_looked_for_when_they_are_due(self) -> None:
-        """And at a ring, and once a minute whatever happens."""
-        self.due = datetime.now(UTC) + timedelta(seconds=10)
+    def test_what_is_due_is_looked_for_when_it_is(self) -> None:
+        """As the look before has said, and at a ring."""
+        self.due = 10
         self.start_sweeping()
         self.assertEqual(self.looks, 1)
-        self.due = None
+        self.due = 60
         self.clock.advance(11)
         self.assertEqual(self.looks, 2)
-        self.gateway.bell.ring(Event(EventKind.SETTLE))
-        self.assertEqual(self.looks, 3)
+        for looks, kind in enumerate((EventKind.SETTLE, EventKind.HELD), 3):
+            self.gateway.bell.ring(Event(kind))
+            self.assertEqual(self.looks, looks)
         self.clock.advance(59)
-        self.assertEqual(self.looks, 3)
-        self.clock.advance(2)
         self.assertEqual(self.looks, 4)
+        self.clock.advance(2)
+        self.assertEqual(self.looks, 5)
 
     def test_a_stop_leaves_no_timer(self) -> None:
         """Nothing turns afterwards, and a late ring wakes nobody."""

@@ -74,6 +74,8 @@ class ProcessTests(RouteCase):
                     "lastScan",
                     "accounts",
                     "muted",
+                    "held",
+                    "withheld",
                 ),
             },
         )
