@@ -1,6 +1,7 @@
 """Everything that runs for one account: its Sent folder, its sender, a watcher for each watched folder."""
 
 import socket
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +14,7 @@ from twisted.logger import Logger
 from mailgateway.daemons.copies import Copies, keeps_copies
 from mailgateway.daemons.health import DoorHealth
 from mailgateway.daemons.junk import JunkCount
-from mailgateway.daemons.logins import Logins
+from mailgateway.daemons.logins import Logins, ignored
 from mailgateway.daemons.openings import Openings
 from mailgateway.daemons.rules import rules_for
 from mailgateway.daemons.sender import Sender
@@ -27,6 +28,7 @@ from mailgateway.flows.ports import AccountStatus, Database, KeyLookup, ScanSumm
 from mailgateway.flows.scan import Scanned, ScanRules
 from mailgateway.ids import AccountName
 from mailgateway.settings import Account
+from mailgateway.wire.sasl import Credential
 
 STORE_PAUSE_SECONDS = 2.0
 
@@ -70,6 +72,8 @@ class AccountService(MultiService):
     sends: bool
     keys: KeyLookup | None = None
     openings: Openings = field(factory=Openings)
+    noted: Callable[[str, Credential], None] = ignored
+    """Hears of every credential that the account logs in with."""
     _tasks: Tasks = field(factory=Tasks, init=False)
     _imap: DoorHealth = field(init=False)
     _smtp: DoorHealth = field(init=False)
@@ -103,7 +107,15 @@ class AccountService(MultiService):
     async def _begin(self) -> None:
         await self._remember(self._imap)
         await self._remember(self._smtp)
-        logins = Logins(self.reactor, self.account, self.key, self._imap, self._smtp, openings=self.openings)
+        logins = Logins(
+            self.reactor,
+            self.account,
+            self.key,
+            self._imap,
+            self._smtp,
+            openings=self.openings,
+            noted=self.noted,
+        )
         self._sent = ImapSentFolder(self.reactor, logins, self.account.sent_folder)
         for number, folder in enumerate(self.account.watch):
             health = self._imap

@@ -43,6 +43,10 @@ class Door(StrEnum):
     SMTP = "smtp"
 
 
+def ignored(account: str, credential: Credential) -> None:
+    """Nobody wants to hear of a credential."""
+
+
 @define(eq=False)
 class Logins:
     """The logins of one account at both of its servers."""
@@ -57,6 +61,8 @@ class Logins:
     now: Callable[[], datetime] = utc_now
     openings: Openings = field(factory=Openings)
     """Shared by all accounts, where there are many."""
+    noted: Callable[[str, Credential], None] = ignored
+    """Hears of every credential (``daemons.known_secrets``)."""
     _unproven: DeferredLock = field(factory=DeferredLock, init=False)
     _resting: dict[Door, tuple[str, datetime]] = field(factory=dict, init=False, repr=False)
     """Which credential is in doubt at a door, and until when it is left alone."""
@@ -68,6 +74,7 @@ class Logins:
         ``TokenUnavailable`` when it cannot be had now.
         """
         credential = await self._obtain(door)
+        self.noted(self.account.tag, credential)
         self._permit(door, credential)
         return credential
 

@@ -18,6 +18,7 @@ from mailgateway.domain.attention import ALWAYS, Attention
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.outbox import MailKind
 from mailgateway.errors import Refusal
+from mailgateway.flows.secret_text import refuse_secrets
 from mailgateway.ids import (
     AccountName,
     AttachmentId,
@@ -30,6 +31,7 @@ from mailgateway.ids import (
 )
 from mailgateway.mail.compose import Composed, compose, usable_ids
 from mailgateway.mail.letter import Enclosure, Letter, LetterKind, Offer, Who
+from mailgateway.mail.secret_text import Guard
 from mailgateway.mail.tag import own_message_id, plus_address
 from mailgateway.store import questions, routes, sessions, threads, uploads
 from mailgateway.store.database import Tx
@@ -76,6 +78,8 @@ class Sender:
     budget_per_minute: int
     route_ttl: timedelta
     attention: Attention = ALWAYS
+    guard: Guard = field(factory=Guard, eq=False, repr=False)
+    """The secrets that must not leave."""
     plus: bool = False
     one_tap: bool = True
     public_url: str = ""
@@ -107,6 +111,13 @@ class SendRequest:
     attachments: tuple[AttachmentId, ...] = ()
     idempotency_key: str | None = None
     by: str = ""
+
+    @property
+    def words(self) -> tuple[tuple[str, str], ...]:
+        """All that is said, each part with its name."""
+        options = (("options", option) for option in self.options)
+        parts = ("subject", self.subject), ("text", self.text), ("recommendation", self.recommendation)
+        return (*parts, *options)
 
     @property
     def digest(self) -> str:
@@ -208,7 +219,12 @@ def prepare(
     chance: Chance,
     read_upload: ReadUpload,
 ) -> Ready:
-    """Compose the mail; refuses attachments that are not there (``unknown``) or too much (``too_large``)."""
+    """Compose the mail; refuses attachments that are not there (``unknown``) or too much (``too_large``).
+
+    Refuses ``secret_in_text`` where the words or the files hold what must not leave.
+    """
+    who, enclosures = who_of(tx, identity, request.session), _enclosures(tx, request, read_upload)
+    refuse_secrets(sender.guard, [*request.words, ("session's title", who.line)], enclosures)
     route_id = free_route(tx, chance)
     message_id = own_message_id(route_id, chance.message, machine_digest(identity.machine_id), sender.domain)
     before = threads.of_session(tx, request.session, sender.recipient, ANCESTORS)
@@ -228,12 +244,12 @@ def prepare(
             date=tx.now.replace(microsecond=0),
             instance=identity.instance,
             outbox_id=chance.outbox_id,
-            who=who_of(tx, identity, request.session),
+            who=who,
             options=tuple(Offer(label=option, value=option) for option in request.options),
             recommendation=request.recommendation or None,
             in_reply_to=before[-1] if before else None,
             references=before,
-            attachments=_enclosures(tx, request, read_upload),
+            attachments=enclosures,
             reply_address=sender.reply_address(route_id),
             one_tap=sender.one_tap,
             card_url=sender.card_url(_question_id(tx, request, chance)) if asks else "",

@@ -69,6 +69,13 @@ class Keys:
                 found = Bearer(name, key.role, key.sessions)
         return found
 
+    @property
+    def in_words(self) -> Mapping[str, str]:
+        """Every key by what it is in words, for who looks after texts that leave."""
+        named = {f"the key of {name}": key.text for name, key in self.named.items()}
+        person = {} if self.person is None else {"the person's key": self.person}
+        return {"the session key": self.session, **person, **named}
+
     def proof(self, challenge: str) -> str:
         """Answer a client's challenge, so that it sends its key only to us."""
         return proof_of(self.session, challenge)

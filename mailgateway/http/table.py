@@ -147,6 +147,7 @@ ROUTES: tuple[Route, ...] = (
             "unknown",
             "mode_off",
             "decision_outstanding",
+            "secret_in_text",
             "key_reused",
             "send_budget",
             "smtp_failed",
