@@ -8,7 +8,16 @@ from mailgateway.store.database import Tx, transact
 from mailgateway.store.tables import metadata
 from mailgateway.store.upgrade import open_engine, upgrade
 from tests.fakes.postgres import fresh_url
-from tests.flows import outbound, test_outbox, test_resolve, test_sessions, test_settle, test_submit
+from tests.flows import (
+    outbound,
+    test_digest,
+    test_outbox,
+    test_reminders,
+    test_resolve,
+    test_sessions,
+    test_settle,
+    test_submit,
+)
 
 
 @lru_cache(maxsize=1)
@@ -68,6 +77,22 @@ class CrashTests(OnPostgres, test_outbox.CrashTests):
 
 class SettleTests(OnPostgres, test_settle.SettleTests):
     """The settled event."""
+
+
+class QuietTests(OnPostgres, test_digest.QuietTests):
+    """Mails that are held back over the night."""
+
+
+class BundleTests(OnPostgres, test_digest.BundleTests):
+    """Mails that leave together."""
+
+
+class RemindTests(OnPostgres, test_reminders.RemindTests):
+    """Decisions that are brought to mind."""
+
+
+class SecondAddressTests(OnPostgres, test_reminders.SecondAddressTests):
+    """Decisions that go to a second person."""
 
 
 class ReserveTests(OnPostgres, test_sessions.ReserveTests):
