@@ -22,6 +22,7 @@ from mailgateway.daemons.clock import ClockWatch
 from mailgateway.daemons.idle_exit import IdleExit
 from mailgateway.daemons.instance_lock import InstanceLock
 from mailgateway.daemons.keys import DnsKeys
+from mailgateway.daemons.known_secrets import KnownSecrets
 from mailgateway.daemons.listening import Listening
 from mailgateway.daemons.openings import Openings
 from mailgateway.daemons.rules import rules_of, sending_as
@@ -34,6 +35,7 @@ from mailgateway.flows.attention import attend
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.ports import AccountStatus, Reloaded, ScanSummary
 from mailgateway.flows.start import introduce
+from mailgateway.flows.submit import Sender
 from mailgateway.http.api import make_site
 from mailgateway.http.doors import Doors
 from mailgateway.http.keys import Keys, read_keys
@@ -67,6 +69,7 @@ class Gateway(MultiService):
     _bell: Bell = field(factory=Bell, init=False)
     _board: ScanBoard = field(factory=ScanBoard, init=False)
     _dns: DnsKeys = field(init=False)
+    _known: KnownSecrets = field(init=False)
     _reloading: DeferredLock = field(factory=DeferredLock, init=False)
     _doors: Doors = field(init=False)
     _accounts: list[AccountService] = field(factory=list, init=False)
@@ -77,6 +80,9 @@ class Gateway(MultiService):
     def __attrs_post_init__(self) -> None:
         MultiService.__init__(self)
         self._dns = DnsKeys(self.reactor)
+        self._known = KnownSecrets(
+            self.reactor, lambda: self.settings, lambda: self.keys.in_words, os.environ
+        )
 
     # --- beginning and ending -----------------------------------------------------------------------
 
@@ -90,7 +96,7 @@ class Gateway(MultiService):
             settings=lambda: self.settings,
             keys=lambda: self.keys,
             control=self,
-            sender=lambda: sending_as(self.settings),
+            sender=self._sending,
             uploads=self.settings.daemon.state_dir / "uploads",
             mint=os.urandom,
             share=share_of(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
@@ -102,6 +108,10 @@ class Gateway(MultiService):
         MultiService.startService(self)
         self._tasks.start(self._doors.remove_leftovers(), "removing leftovers among the uploads")
         self.reactor.callWhenRunning(self._running)
+
+    def _sending(self) -> Sender:
+        """How mail leaves now, and which secrets must not."""
+        return evolve(sending_as(self.settings), guard=self._known.guard())
 
     def _parts(self) -> Sequence[IService]:
         """What a reload leaves alone."""
@@ -147,6 +157,7 @@ class Gateway(MultiService):
                 sends=account is sending,
                 keys=self._dns,
                 openings=openings,
+                noted=self._known.note,
             )
             for account in self.settings.watched
         ]
@@ -245,6 +256,7 @@ class Gateway(MultiService):
         ending = [adopted.disownServiceParent() for adopted in self._adopted]
         await self._all_of([each for each in ending if each is not None], "the reload")
         self.settings, self.keys, self.loaded_at = settings, keys, looked_at
+        self._known.forget()
         self.identity = evolve(self.identity, name=settings.device.name)
         self._doors.identity = self.identity
         warning = ""
@@ -271,5 +283,4 @@ class Gateway(MultiService):
 
     async def _attend(self) -> float:
         """Write to people what is due; in how many seconds to look again."""
-        sender = sending_as(self.settings)
-        return await attend(self.database, self._bell, self.identity, sender, mint=os.urandom)
+        return await attend(self.database, self._bell, self.identity, self._sending(), mint=os.urandom)
