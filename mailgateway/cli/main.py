@@ -30,6 +30,10 @@ VERBS = {
     "inbox": ("receive", "List what waits for the session."),
     "attachments": ("attachments", "Write the files that came with a message into a folder."),
     "ack": ("receive", "Take a message over, for good."),
+    "questions": ("questions", "List what waits for an answer, or show one question."),
+    "answer": ("answer", "Answer a question, if nobody was faster."),
+    "cancel": ("answer", "End a question without an answer; its session is told."),
+    "log": ("log", "Show the log of decisions, or check it."),
 }
 """Verb -> the module of ``mailgateway.cli`` that has it, and its help in one line."""
 

@@ -166,3 +166,47 @@ class Event(TypedDict):
     id: str
     event: str
     data: Any
+
+
+class QuestionLine(TypedDict):
+    """One question of a list."""
+
+    questionId: str
+    revision: int
+    ownerRevision: int
+    status: str
+    owner: str
+    kind: str
+    subject: str
+    mode: str
+    urgency: str
+    createdAt: str
+    parentQuestionId: NotRequired[str]
+    expiresAt: NotRequired[str]
+    resolvedAt: NotRequired[str]
+    read: NotRequired[bool]
+
+
+class Option(TypedDict):
+    """One answer to choose."""
+
+    value: str
+    label: str
+    description: str
+    impact: str
+    preview: str
+
+
+class Question(QuestionLine):
+    """``GET /questions/{id}``."""
+
+    creator: str
+    prompt: str
+    ambiguity: str
+    options: list[Option]
+    source: dict[str, str]
+    recommendation: NotRequired[str]
+    replacementQuestionId: NotRequired[str]
+    note: NotRequired[str]
+    answerId: NotRequired[str]
+    answer: NotRequired[list[str]]

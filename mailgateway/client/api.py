@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Literal, Self, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from mailgateway.client.answers import Delivery, Event, Fate, Health, Mode, Outbox, Presence, Reloaded, Sent
 from mailgateway.client.connection import Answer, Base, connect, demand_proof, exchange, json_of, refusal_of
 from mailgateway.client.events import read_events
 from mailgateway.client.failures import ServiceUnreachable, WrongService
+from mailgateway.client.paths import query
+from mailgateway.client.questions import QuestionCalls
 from mailgateway.contract import API_VERSION, LONGEST_WAIT
 from mailgateway.secrets import read_key
 
@@ -26,7 +28,7 @@ STALE_SECONDS = 5.0
 """A connection that was idle for longer may have been closed by the service: a new one is cheaper."""
 
 
-class Client:
+class Client(QuestionCalls):
     """A session's, or a person's, way to the service.
 
     ``key_path`` is the file of the key; it is read when the first call needs it.  ``prove=False`` is for
@@ -150,8 +152,8 @@ class Client:
         self, session: str | None = None, *, kind: str | None = None, wait: float = 0
     ) -> list[Delivery]:
         """What waits for the session, oldest first; ``wait`` up to 60 seconds for the first to come."""
-        query = _query(session=session, kind=kind, wait=_seconds(wait))
-        answer = self._call("GET", f"/pending{query}", seconds=self.timeout + wait)
+        asked = query(session=session, kind=kind, wait=_seconds(wait))
+        answer = self._call("GET", f"/pending{asked}", seconds=self.timeout + wait)
         return cast("list[Delivery]", answer["deliveries"])
 
     def claim(
@@ -217,7 +219,7 @@ class Client:
 
     def inbound(self, since: str | None = None) -> list[Fate]:
         """The fates of mail that came in since a time, newest first (with ``person.key``)."""
-        return cast("list[Fate]", self._call("GET", f"/inbound{_query(since=since)}")["fates"])
+        return cast("list[Fate]", self._call("GET", f"/inbound{query(since=since)}")["fates"])
 
     def events(self, session: str | None = None, last_event_id: str | None = None) -> Iterator[Event]:
         """The stream of events, until the service ends it or is silent for a minute."""
@@ -226,7 +228,7 @@ class Client:
         if last_event_id is not None:
             headers["Last-Event-ID"] = last_event_id
         self._connection = None  # the stream has this connection for itself
-        yield from read_events(connection, f"/events{_query(session=session)}", headers)
+        yield from read_events(connection, f"/events{query(session=session)}", headers)
 
     # One request
 
@@ -305,11 +307,6 @@ def _who(session: str, instance: str) -> dict[str, Any]:
 
 def _what(delivery: str, instance: str) -> dict[str, Any]:
     return {"id": delivery, "instanceId": instance}
-
-
-def _query(**fields: str | None) -> str:
-    given = {name: value for name, value in fields.items() if value}
-    return f"?{urlencode(given)}" if given else ""
 
 
 def _seconds(wait: float) -> str | None:
