@@ -11,6 +11,7 @@ knows no mail protocol.
 """
 
 import socket
+from enum import StrEnum
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final
@@ -25,6 +26,7 @@ from service_identity.pyopenssl import extract_patterns
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
 from twisted.internet.error import ConnectingCancelledError
+from twisted.internet.error import ConnectionRefusedError as NobodyListens
 from twisted.internet.error import TimeoutError as ConnectTimeoutError
 from twisted.internet.interfaces import (
     IOpenSSLClientConnectionCreator,
@@ -52,14 +54,40 @@ KEEPALIVE_PROBES: Final = 4
 USER_TIMEOUT_MILLISECONDS: Final = 60_000
 """How long sent bytes may stay unacknowledged; the kernel's own answer is about 15 minutes."""
 
-_WHY = {
-    SSL.X509VerificationCodes.ERR_CERT_HAS_EXPIRED: "has expired",
-    SSL.X509VerificationCodes.ERR_CERT_NOT_YET_VALID: "is not valid yet (is the clock right?)",
-    SSL.X509VerificationCodes.ERR_DEPTH_ZERO_SELF_SIGNED_CERT: "is self-signed and not the pinned one",
-    SSL.X509VerificationCodes.ERR_SELF_SIGNED_CERT_IN_CHAIN: "comes from an unknown authority",
-    SSL.X509VerificationCodes.ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "comes from an unknown authority",
-    SSL.X509VerificationCodes.ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE: "comes from an unknown authority",
-    SSL.X509VerificationCodes.ERR_CERT_REVOKED: "is revoked",
+REFUSED: Final = "REFUSED"
+"""The code of an ``Unreachable`` at whose address nobody listens on the port."""
+
+
+class TlsTrouble(StrEnum):
+    """The code of a ``TlsRefused``, where it is known what is wrong."""
+
+    EXPIRED = "EXPIRED"
+    TOO_EARLY = "TOO-EARLY"
+    SELF_SIGNED = "SELF-SIGNED"
+    UNKNOWN_AUTHORITY = "UNKNOWN-AUTHORITY"
+    REVOKED = "REVOKED"
+    NAME = "NAME"
+    NO_TLS = "NO-TLS"
+    """What answered was no TLS, or none that both sides know."""
+    NOT_OFFERED = "NOT-OFFERED"
+    """STARTTLS is not offered."""
+
+
+_UNKNOWN = TlsTrouble.UNKNOWN_AUTHORITY, "comes from an unknown authority"
+_WHY: Final = {
+    SSL.X509VerificationCodes.ERR_CERT_HAS_EXPIRED: (TlsTrouble.EXPIRED, "has expired"),
+    SSL.X509VerificationCodes.ERR_CERT_NOT_YET_VALID: (
+        TlsTrouble.TOO_EARLY,
+        "is not valid yet (is the clock right?)",
+    ),
+    SSL.X509VerificationCodes.ERR_DEPTH_ZERO_SELF_SIGNED_CERT: (
+        TlsTrouble.SELF_SIGNED,
+        "is self-signed and not the pinned one",
+    ),
+    SSL.X509VerificationCodes.ERR_SELF_SIGNED_CERT_IN_CHAIN: _UNKNOWN,
+    SSL.X509VerificationCodes.ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY: _UNKNOWN,
+    SSL.X509VerificationCodes.ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE: _UNKNOWN,
+    SSL.X509VerificationCodes.ERR_CERT_REVOKED: (TlsTrouble.REVOKED, "is revoked"),
 }
 
 
@@ -143,13 +171,13 @@ class _VerifyingClient:
         def verify(_: SSL.Connection, certificate: X509, error: int, depth: int, good: int) -> bool:
             # An exception in here would vanish inside OpenSSL: every way out is a value.
             try:
-                why = _WHY.get(error, f"cannot be verified (code {error})")
+                code, why = _WHY.get(error, ("", f"cannot be verified (code {error})"))
                 if good:
-                    why = "" if depth else self._misnamed(certificate, identity)
+                    code, why = TlsTrouble.NAME, "" if depth else self._misnamed(certificate, identity)
             except Exception as broken:  # noqa: BLE001 - as said above; the certificate counts as bad
-                why = f"cannot be read ({type(broken).__name__})"
+                code, why = "", f"cannot be read ({type(broken).__name__})"
             if why:
-                refused = TlsRefused(f"the certificate of {self._peer} {why}")
+                refused = TlsRefused(f"the certificate of {self._peer} {why}", code=code)
                 tlsProtocol.failVerification(Failure(refused))
             return not why
 
@@ -250,9 +278,11 @@ def failure_of(reason: BaseException | None, peer: Peer) -> PeerError:
         case PeerError():
             return reason
         case SSL.Error():
-            return TlsRefused(f"no TLS with {peer}: {_words(reason)}")
+            return TlsRefused(f"no TLS with {peer}: {_words(reason)}", code=TlsTrouble.NO_TLS)
         case ConnectTimeoutError():
             return Unreachable(f"no connection to {peer} in time")
+        case NobodyListens():
+            return Unreachable(f"{peer} refuses connections", code=REFUSED)
         case _:
             return Unreachable(f"{peer}: {str(reason).rstrip('.') or type(reason).__name__}")
 

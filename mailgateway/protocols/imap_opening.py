@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mailgateway.errors import CommandRefused, PeerError, ProtocolViolation, TlsRefused
-from mailgateway.protocols.dial import client_tls
+from mailgateway.protocols.dial import TlsTrouble, client_tls
 from mailgateway.protocols.imap_channel import ImapChannel
 from mailgateway.settings import Tls
 from mailgateway.wire import imap_command, imap_outcome
@@ -93,7 +93,7 @@ class ImapOpening(ImapChannel):
             raise TlsRefused(f"{self.peer} has logged us in before TLS: someone may be in between")
         await self._know_capabilities()
         if not self.supports("STARTTLS"):
-            raise TlsRefused(f"{self.peer} does not offer STARTTLS")
+            raise TlsRefused(f"{self.peer} does not offer STARTTLS", code=TlsTrouble.NOT_OFFERED)
         status = await self._run(imap_command.STARTTLS, COMMAND_SECONDS)
         if status.condition is not Condition.OK:
             raise TlsRefused(f"{self.peer} refused STARTTLS: {imap_outcome.words(status)}")

@@ -21,7 +21,7 @@ from twisted.mail.smtp import ESMTPClient
 from twisted.python.failure import Failure
 
 from mailgateway.errors import LoginUnavailable, PeerError, ProtocolViolation, TlsRefused, Unreachable
-from mailgateway.protocols.dial import Peer, client_tls, failure_of, is_loopback
+from mailgateway.protocols.dial import Peer, TlsTrouble, client_tls, failure_of, is_loopback
 from mailgateway.settings import Tls
 from mailgateway.wire import esmtp
 from mailgateway.wire.sasl import Credential, Mechanism, Password, choose
@@ -216,7 +216,8 @@ class SmtpSession(ESMTPClient):
 
     def esmtpTLSRequired(self, code: int = -1, resp: bytes | None = None) -> None:  # noqa: ARG002 - the base's
         """TLS is required and not offered."""
-        self.fail(TlsRefused(f"{self._peer} does not offer STARTTLS, which the settings require; {ADVICE}"))
+        told = f"{self._peer} does not offer STARTTLS, which the settings require; {ADVICE}"
+        self.fail(TlsRefused(told, code=TlsTrouble.NOT_OFFERED))
 
     def esmtpTLSFailed(self, code: int = -1, resp: bytes | None = None) -> None:
         """STARTTLS was offered and then refused."""
