@@ -162,6 +162,18 @@ def carry(tx: Tx, held: HeldMail, carrier: OutboxId) -> None:
     _forget(tx, held.id)
 
 
+def carried(tx: Tx, route_id: RouteId, limit: int) -> tuple[tuple[RouteId, str], ...]:
+    """What the mail with this route carries: by which route each piece is answered, and its whole subject."""
+    carriers = select(outbox.c.id).where(outbox.c.route_id == route_id)
+    rows = tx.execute(
+        select(outbox.c.route_id, outbox.c.subject)
+        .where(outbox.c.carried_by.in_(carriers), outbox.c.route_id != "")
+        .order_by(outbox.c.number)
+        .limit(limit)
+    )
+    return tuple((row.route_id, row.subject) for row in rows)
+
+
 def forget_touched(tx: Tx) -> int:
     """Forget what is said of mails that somebody has taken in hand; how many."""
     touched = select(outbox.c.id).where(
