@@ -15,6 +15,7 @@ from enum import StrEnum
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
+from urllib.parse import urlsplit
 
 from attrs import evolve, field, fields, frozen
 
@@ -78,6 +79,8 @@ class SecretKind(StrEnum):
     OAUTH = "oauth"
 
 
+LOOPBACK = "127.0.0.1"
+
 WHOLE_ADDRESS = "%EMAILADDRESS%"
 """The form of most user names; the placeholders are those of autoconfig documents."""
 
@@ -107,7 +110,11 @@ class Endpoints:
     device_url: str = ""
     authorize_url: str = ""
     token_url: str
-    scopes: tuple[str, ...] = field(converter=tuple)
+    scopes: tuple[str, ...] = ()
+    authorize_parameters: tuple[str, ...] = field(default=(), converter=tuple)
+    """Further ``name=value`` pairs for ``authorize_url``."""
+    redirect_host: str = LOOPBACK
+    """How the provider wants this machine to be named where a browser is sent back to."""
 
 
 @frozen(kw_only=True)
@@ -189,6 +196,13 @@ def offer_of_exchanger(host: str) -> Offer | None:
     return None
 
 
+def endpoints_at(token_url: str) -> Endpoints | None:
+    """What is known of the provider whose server this address leads to, whatever the tenant in its path."""
+    host = urlsplit(token_url).hostname
+    found = (offer.oauth for offer in offers() if offer.oauth is not None)
+    return next((each for each in found if urlsplit(each.token_url).hostname == host), None)
+
+
 def offers() -> tuple[Offer, ...]:
     """All of them; ``ValueError`` for a table that is not as it should be."""
     return tuple(_offer(row) for row in _data()["offer"])
@@ -229,7 +243,8 @@ def _offer(row: Mapping[str, Any]) -> Offer:
         if door in values:
             values[door] = _server(values[door], username, secrets)
     if "oauth" in values:
-        values["oauth"] = Endpoints(**values["oauth"])
+        table = values["oauth"]
+        values["oauth"] = Endpoints(**{**table, "scopes": tuple(table.get("scopes", ()))})
     try:
         return Offer(**values)
     except TypeError as error:

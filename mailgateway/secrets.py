@@ -1,8 +1,8 @@
 """Where secrets come from, and the files of the state directory that hold our own.
 
 A secret's *source* is a value and may be shown; the secret itself never stands in a settings value, a
-message or a repr.  Sources that run a program (``PasswordCommand``, ``TokenCommand``) are only described
-here: whoever owns a reactor runs them, with a deadline.
+message or a repr.  Sources that run a program (``PasswordCommand``, ``TokenCommand``) or ask a provider
+(``OAuthGrant``) are only described here: whoever owns a reactor runs or asks them, with a deadline.
 
 Files of our own are made first-writer-wins: many processes may start at once, and all of them must end up
 with the same key.
@@ -65,10 +65,18 @@ class TokenCommand:
     command: str
 
 
+@frozen
+class OAuthGrant:
+    """Access tokens that are asked for with what a person has granted: ``mailgateway auth NAME``."""
+
+    name: str
+    """Of the registration in ``[oauth.NAME]``."""
+
+
 PasswordSource = PasswordFile | PasswordEnv | Credential
 """What ``read_password`` reads at once."""
 
-SecretSource = PasswordSource | PasswordCommand | TokenCommand
+SecretSource = PasswordSource | PasswordCommand | TokenCommand | OAuthGrant
 
 
 def read_password(source: PasswordSource, environ: Mapping[str, str], path: str = "") -> str:
@@ -118,6 +126,14 @@ def holds_private_key(data: bytes) -> bool:
     The first ``PRIVATE_KEY_BOUND`` octets are looked at.
     """
     return _PRIVATE_KEY.search(data, 0, PRIVATE_KEY_BOUND) is not None
+
+
+def read_client_secret(file: Path, path: str) -> str:
+    """The secret of a registration at a provider; ``path`` is the setting, for the ``ConfigError``."""
+    secret = _private_text(file, path, private=True).strip()
+    if not secret:
+        raise _problem(path, f"{file} is empty; write the client secret there, on one line")
+    return secret
 
 
 def check_private(file: Path, path: str) -> list[Problem]:

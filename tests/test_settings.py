@@ -210,12 +210,48 @@ class RefusedTests(Refusing):
             else:
                 self.assertIn("accounts.main.imap.tls", self.problems(written))
 
+    def test_registrations(self) -> None:
+        """Secrets go to https only, a person can sign in somewhere, and what an account names is there."""
+        good = {"client_id": "x", "token_url": "https://x.example/t", "device_url": "https://x.example/d"}
+        written = account({"password_file": "", "oauth": "work"})
+        for changes, path, word in (
+            ({"token_url": "http://x.example/t"}, "oauth.work.token_url", "https://"),
+            ({"device_url": "http://127.0.0.1.evil.example/"}, "oauth.work.device_url", "https://"),
+            ({"token_url": "https://user@x.example/t"}, "oauth.work.token_url", "https://"),
+            ({"device_url": ""}, "oauth.work.authorize_url", "device_url"),
+            ({"client_id": ""}, "oauth.work.client_id", "client id"),
+            ({"redirect_host": "evil.example"}, "oauth.work.redirect_host", "localhost"),
+            ({"authorize_parameters": ["offline"]}, "oauth.work.authorize_parameters", "name=value"),
+            ({"scopes": ["two words"]}, "oauth.work.scopes", "blanks"),
+        ):
+            found = self.problems(tables(accounts={"main": written}, oauth={"work": {**good, **changes}}))
+            self.assertEqual(list(found), [path])
+            self.assertIn(word, found[path])
+        found = self.problems(tables(accounts={"main": written}, oauth={"home": good}))
+        self.assertEqual(list(found), ["accounts.main.imap.oauth"])
+        self.assertIn("[oauth.work]", found["accounts.main.imap.oauth"])
+
+    def test_what_is_known_of_the_provider_is_filled_in(self) -> None:
+        """Google gives no lasting grant without a wish for one; what is written wins."""
+        google = {
+            "client_id": "x",
+            "authorize_url": "https://accounts.google.com/o/oauth2/v2/auth",
+            "token_url": "https://oauth2.googleapis.com/token",
+        }
+        tenant = "https://login.microsoftonline.com/0000/oauth2/v2.0/"
+        microsoft = {"client_id": "x", "device_url": f"{tenant}devicecode", "token_url": f"{tenant}token"}
+        own = {**google, "scopes": ["one"], "authorize_parameters": ["a=b"], "redirect_host": "localhost"}
+        written = tables(accounts={"main": account({})}, oauth={"g": google, "m": microsoft, "o": own})
+        found = parse(written, ENVIRON).oauth
+        self.assertEqual(found["g"].scopes, ("https://mail.google.com/",))
+        self.assertEqual(found["g"].authorize_parameters, ("access_type=offline", "prompt=consent"))
+        self.assertEqual((found["g"].redirect_host, found["m"].redirect_host), ("127.0.0.1", "localhost"))
+        self.assertIn("offline_access", found["m"].scopes)
+        own_values = found["o"].scopes, found["o"].authorize_parameters, found["o"].redirect_host
+        self.assertEqual(own_values, (("one",), ("a=b",), "localhost"))
+
     def test_what_comes_later_says_so(self) -> None:
         """The names are known, and the message says what works today."""
-        oauth = {"gmail": {"client_id": "x", "token_url": "https://x.example"}}
-        written = account({"password_file": "", "oauth": "gmail"})
-        found = self.problems(tables(accounts={"main": written}, oauth=oauth))
-        self.assertIn("`token_command`", found["accounts.main.imap.oauth"])
         written = account({"password_file": "", "vault": "mail"})
         self.assertIn("later", self.problems(tables(accounts={"main": written}))["accounts.main.imap.vault"])
 

@@ -82,6 +82,9 @@ def files_problems(settings: Settings) -> list[Problem]:
                 seen.add(server.ca_file)
                 if not os.access(server.ca_file, os.R_OK):
                     problems.append(Problem(f"{path}.ca_file", f"{server.ca_file} cannot be read"))
+    for name, registration in settings.oauth.items():
+        if registration.client_secret_file is not None:
+            problems += check_private(registration.client_secret_file, f"oauth.{name}.client_secret_file")
     for name, key in settings.keys.items():
         problems += check_private(key.file, f"keys.{name}.file")
     return problems

@@ -12,15 +12,17 @@ from attrs import AttrsInstance, evolve, fields
 
 from mailgateway.errors import ConfigError
 from mailgateway.ids import AccountName
+from mailgateway.providers import LOOPBACK, endpoints_at
 from mailgateway.secrets import (
     Credential,
+    OAuthGrant,
     PasswordCommand,
     PasswordEnv,
     PasswordFile,
     SecretSource,
     TokenCommand,
 )
-from mailgateway.settings.tables import Reading, joined, overlaid, read, tables
+from mailgateway.settings.tables import Reading, joined, overlaid, read, shown, tables
 from mailgateway.settings.values import (
     Account,
     AccountTable,
@@ -88,9 +90,13 @@ def parse(
     security = _security(_section(Security, whole, reading))
     notify = _notify(_section(Notify, whole, reading), people, reading)
     retention = _section(Retention, whole, reading)
-    oauth = _named(OAuth, whole, "oauth", reading)
+    oauth = {
+        name: _registration(name, written, reading)
+        for name, written in _named(OAuth, whole, "oauth", reading).items()
+    }
     keys = _named(Key, whole, "keys", reading)
     accounts = _accounts(whole.get("accounts", {}), reading)
+    _granted(accounts, whole.get("oauth"), reading)
     if daemon is not None and daemon.port == 0 and daemon.socket is None:
         reading.wrong("daemon.port", "may be 0 only when `daemon.socket` names a socket to listen on")
     if (
@@ -242,6 +248,37 @@ def _account(tag: str, table: Mapping[str, object], reading: Reading) -> Account
     )
 
 
+def _registration(name: str, written: OAuth, reading: Reading) -> OAuth:
+    """Fill in what is known of the provider, and check that a person can sign in there."""
+    if not (written.device_url or written.authorize_url):
+        reading.wrong(
+            f"oauth.{name}.authorize_url",
+            "is missing; give it, or `device_url` where the provider has device codes, to sign in at",
+        )
+    known = endpoints_at(written.token_url)
+    return evolve(
+        written,
+        scopes=written.scopes or (known.scopes if known else ()),
+        redirect_host=written.redirect_host or (known.redirect_host if known else LOOPBACK),
+        authorize_parameters=written.authorize_parameters or (known.authorize_parameters if known else ()),
+    )
+
+
+def _granted(accounts: Mapping[str, Account], written: object, reading: Reading) -> None:
+    """Check that the registrations that accounts name are written, whatever is wrong with them."""
+    names = written if isinstance(written, Mapping) else {}
+    for tag, account in accounts.items():
+        for kind, server in (("imap", account.imap), ("smtp", account.smtp)):
+            match server.secret:
+                case OAuthGrant(name) if name not in names and (
+                    kind == "imap" or server.secret != account.imap.secret
+                ):
+                    reading.wrong(
+                        f"accounts.{tag}.{kind}.oauth",
+                        f"names no registration: there is no table [oauth.{shown(name)}]",
+                    )
+
+
 def _port(kind: str, table: ServerTable | None, path: str, reading: Reading) -> int:
     """Check where a server is and how it is reached; the port that it listens on."""
     if table is None:
@@ -288,11 +325,7 @@ def _secret(table: ServerTable | None, written: object, path: str, reading: Read
         case ["token_command"]:
             return TokenCommand(table.token_command)
         case ["oauth"]:
-            reading.wrong(
-                f"{path}.oauth",
-                "sign-in by mailgateway itself comes later; a `token_command` that prints an access token "
-                "works today",
-            )
+            return OAuthGrant(table.oauth)
         case ["vault"]:
             reading.wrong(f"{path}.vault", "the vault comes later; a `password_file` works today")
     return None

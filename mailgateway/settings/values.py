@@ -155,6 +155,10 @@ def _time_zone(value: object, reading: Reading) -> str:
 
 TAG = matching(r"[a-z0-9]{1,16}", "must be 1 to 16 lower-case letters and digits")
 URL = optional(matching(r"https?://[^\s/?#]+[^\s?#]*", "must start with https:// or http:// and a host"))
+SAFE_URL = matching(
+    r"https://[^\s/?#@]+(?:/[^\s?#]*)?|http://(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?(?:/[^\s?#]*)?",
+    "must start with https:// and a host: secrets travel there",
+)
 DATABASE = optional(
     matching(r"postgresql://\S+|sqlite:///\S+", "must be a postgresql:// or sqlite:/// address")
 )
@@ -227,14 +231,28 @@ class Account:
 
 @frozen(kw_only=True)
 class OAuth:
-    """``[oauth.NAME]``: the person's own registration at the provider."""
+    """``[oauth.NAME]``: the person's own registration at the provider.
 
-    client_id: str
+    ``authorize_parameters`` are further ``name=value`` pairs for ``authorize_url``.  They, and
+    ``redirect_host``, are filled in with what is known of the provider where they are left out.
+    """
+
+    client_id: Annotated[str, matching(r"[!-~]{1,512}", "must be the client id that the provider gave you")]
     client_secret_file: Annotated[Path | None, PLACE] = None
-    device_url: Annotated[str, URL] = ""
-    authorize_url: Annotated[str, URL] = ""
-    token_url: Annotated[str, URL]
-    scopes: tuple[str, ...] = ()
+    device_url: Annotated[str, optional(SAFE_URL)] = ""
+    authorize_url: Annotated[str, optional(SAFE_URL)] = ""
+    token_url: Annotated[str, SAFE_URL]
+    scopes: Annotated[
+        tuple[str, ...], each(matching(r"[!#-\[\]-~]{1,500}", "must be a scope, without blanks"))
+    ] = ()
+    redirect_host: Annotated[
+        str,
+        optional(matching(r"127\.0\.0\.1|localhost", "must be 127.0.0.1 or localhost, as you registered it")),
+    ] = ""
+    authorize_parameters: Annotated[
+        tuple[str, ...],
+        each(matching(r"[A-Za-z0-9_.-]{1,64}=[ -~]{0,500}", 'must be written as "name=value"')),
+    ] = ()
 
 
 @frozen(kw_only=True)
