@@ -42,6 +42,15 @@ def programs() -> Path:
     return folder
 
 
+def visible_to_the_system(folder: Path) -> None:
+    """``ConfigError`` for programs in a home, which the system unit cannot see."""
+    if any(folder.is_relative_to(each) for each in _HIDDEN):
+        message = (
+            f"the system unit cannot see {folder}; install mailgateway below /opt and run setup from there"
+        )
+        raise ConfigError([Problem("--systemd", message)])
+
+
 def user_units(folder: Path, config: Path | None, home: Path) -> tuple[Unit, ...]:
     """The unit of the person; ``config`` where the settings are not in their usual place."""
     flags = f" --config {_word(str(config))}" if config is not None else ""
@@ -55,11 +64,6 @@ def system_units(
     folder: Path, config: Path, secret: Path | None, place: Path = SYSTEM_FOLDER
 ) -> tuple[Unit, ...]:
     """The units of the machine; ``secret`` is the file of the credential, where there is one."""
-    if any(folder.is_relative_to(each) for each in _HIDDEN):
-        message = (
-            f"the system unit cannot see {folder}; install mailgateway below /opt and run setup from there"
-        )
-        raise ConfigError([Problem("--systemd", message)])
     text = _text(SYSTEM_UNIT).replace(_SYSTEM_PROGRAMS, _word(str(folder)))
     text = text.replace(f"--config {SYSTEM_FILE}", f"--config {_word(str(config))}")
     lines = [

@@ -1,0 +1,305 @@
+"""``setup``: from a mail address to settings that the service starts with.
+
+Policy: nothing is written before everything is known; what is written is complete.  What people are told
+comes before the question that it matters for.  A secret goes from the terminal into its own file, and
+nowhere else.  The dialogue is blocking: each search or check runs on a reactor of its own in between.
+"""
+
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from attrs import define, evolve, field, frozen
+
+from mailgateway.domain.discovery import Choice
+from mailgateway.errors import Refusal
+from mailgateway.operator.findings import Finding, failed
+from mailgateway.operator.installing import Installation, Installed
+from mailgateway.operator.plan import (
+    SYSTEM_SECRET,
+    OAuthPlan,
+    Plan,
+    SecretPlan,
+    secret_file,
+    text_of,
+    with_facts,
+)
+from mailgateway.operator.running import run
+from mailgateway.operator.servers import Servers
+from mailgateway.operator.settings_file import FOR_ALL, OWNER_ONLY, Secret, Written, place_for, write_settings
+from mailgateway.operator.wishes import Progress, Talk, Wishes
+from mailgateway.providers import Endpoints, SecretKind
+from mailgateway.secrets import Credential, PasswordFile
+from mailgateway.settings import Settings
+from mailgateway.settings.tables import ADDRESS, Reading, Wrong
+
+CHECK_SECONDS: Final = 120.0
+SIGN_IN_SECONDS: Final = 1_200.0
+"""A device code lives a quarter of an hour."""
+
+LARGEST_PASSWORD: Final = 4096
+
+_PEOPLE: Final = """
+Replies are heard from addresses that you name, and each must prove where it comes from.
+If you name {address} itself, the agents and you share one mailbox: a reply is then
+believed when its copy lies in the Sent folder. A mailbox of the agents' own is safer."""
+_HOW_TO_GIVE: Final = "--password-file FILE (or --password-command, --password-env, --password-stdin)"
+
+
+@frozen(kw_only=True)
+class Outcome:
+    """What was done; ``text`` is the settings file, which holds no secret."""
+
+    path: Path
+    text: str
+    plan: Plan
+    choice: Choice
+    written: Written | None = None
+    findings: tuple[Finding, ...] = ()
+    installed: Installed | None = None
+    custom_place: bool = False
+    """Whether the settings are where nobody looks without being told."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing failed."""
+        return not failed(self.findings)
+
+
+@define(eq=False)
+class Setup:
+    """One run of it."""
+
+    wishes: Wishes
+    talk: Talk
+    progress: Progress
+    environ: Mapping[str, str]
+    installation: Installation
+    _secret: Secret | None = field(default=None, init=False, repr=False)
+
+    def run(self) -> Outcome:
+        """Ask, look, write, check; ``Refusal`` and ``ConfigError`` say what stands in the way."""
+        path = place_for(self.wishes.config, self.environ, system=self._for_system)
+        if path.exists() and not (self.wishes.force or self.wishes.dry_run):
+            raise Refusal(
+                "exists",
+                f"There are settings already, in {path}. Replace them with --force (the old file is kept "
+                "beside), or name another file with --config.",
+            )
+        address = self._address()
+        self.installation.ready()
+        choice = Servers(address, self.wishes, self.talk, self.progress).agreed()
+        plan = self._with_people(self._plan(address, choice, path))
+        text = text_of(plan, f"{datetime.now(UTC):%Y-%m-%d}")
+        usual = place_for(None, {**self.environ, "MAILGATEWAY_CONFIG": ""}, system=self._for_system)
+        elsewhere = path not in {usual, Path(self.environ.get("MAILGATEWAY_CONFIG", "")).absolute()}
+        outcome = Outcome(path=path, text=text, plan=plan, choice=choice, custom_place=elsewhere)
+        if self.wishes.dry_run:
+            return outcome
+        self.installation.prepare()
+        mode = FOR_ALL if self._for_system else OWNER_ONLY
+        written = write_settings(path, text, self._secret, self.environ, mode=mode)
+        self.talk.tell("", f"Written: {path}")
+        if written.backup is not None:
+            self.talk.tell(f"The old settings are {written.backup}.")
+        outcome = evolve(outcome, written=written, findings=self._checked(written.settings))
+        installed = self.installation.install(path, self._secret_path(), start=outcome.ok)
+        return evolve(outcome, installed=installed)
+
+    @property
+    def _for_system(self) -> bool:
+        return self.installation.kind == "system"
+
+    # What goes into the plan
+
+    def _address(self) -> str:
+        question = "Mail address of the agents' mailbox"
+        if not self.wishes.address:
+            return self.talk.text(question, "the ADDRESS", address_of)
+        try:
+            return address_of(self.wishes.address)
+        except ValueError as error:
+            raise Refusal("invalid_address", f"The address {error}.") from None
+
+    def _plan(self, address: str, choice: Choice, path: Path) -> Plan:
+        """All but the people."""
+        imap, smtp, facts = choice.imap, choice.smtp, choice.facts
+        assert imap is not None  # noqa: S101 - `agreed` gives both
+        assert smtp is not None  # noqa: S101
+        oauth = self._oauth(choice)
+        known = facts is not None and facts.plus_address
+        plan = Plan(
+            account=self.wishes.account,
+            address=address,
+            imap=imap.server,
+            smtp=smtp.server,
+            secret=SecretPlan("oauth", oauth.name) if oauth else self._secret_plan(choice, path),
+            allowed=(),
+            authserv_ids=self.wishes.authserv_ids,
+            results_below_received=self.wishes.results_below_received,
+            watch=self.wishes.watch,
+            from_name=self.wishes.from_name,
+            sent_folder=self.wishes.sent_folder,
+            plus_address=known if self.wishes.plus_address is None else self.wishes.plus_address,
+            ca_file=str(Path(self.wishes.ca_file).absolute()) if self.wishes.ca_file else "",
+            oauth=oauth,
+            for_system=self._for_system,
+        )
+        return with_facts(plan, choice)
+
+    def _with_people(self, plan: Plan) -> Plan:
+        """The plan with whoever is heard, and with what proves a mail to be theirs."""
+        mine = plan.address.lower()
+        if self.wishes.mailbox == "single" and not self.wishes.allow:
+            allowed: tuple[str, ...] = (plan.address,)
+        elif self.wishes.allow:
+            allowed = tuple(map(_address_of_flag, self.wishes.allow))
+        else:
+            self.talk.tell(_PEOPLE.format(address=plan.address))
+            allowed = (self.talk.text("Your own mail address", "--allow ADDRESS", address_of),)
+        shared = mine in {each.lower() for each in allowed}
+        if self.wishes.mailbox == "own" and shared:
+            raise Refusal(
+                "own_address_allowed",
+                f"--allow names {plan.address} itself: that is one mailbox for the agents and you, which is "
+                "--mailbox single.",
+            )
+        single = shared or self.wishes.mailbox == "single"
+        if single:
+            self.talk.tell("One mailbox for the agents and you: security.authentication is single-mailbox.")
+        elif not plan.authserv_ids:
+            self.talk.tell(
+                "Your mail will be believed by its DKIM signature. `mailgateway doctor` also finds the name "
+                "of the server whose check may be trusted (trusted_authserv_ids)."
+            )
+        notify = _address_of_flag(self.wishes.notify) if self.wishes.notify else ""
+        return evolve(plan, allowed=allowed, notify=notify, single_mailbox=single)
+
+    # The secret
+
+    def _oauth(self, choice: Choice) -> OAuthPlan | None:
+        """The ``[oauth.NAME]`` table, where sign-in is by OAuth."""
+        facts, wishes = choice.facts, self.wishes
+        kinds = choice.imap.server.secrets if choice.imap else ()
+        kinds = kinds or (facts.secrets if facts is not None else ())
+        only = tuple(kinds) == (SecretKind.OAUTH,) and not self._secret_named
+        if not (wishes.oauth or wishes.client_id or only):
+            return None
+        if not wishes.client_id:
+            self.talk.tell(
+                "This provider takes no password: it wants OAuth, with a registration of your own there "
+                "(docs/oauth.md tells how), which has a client id."
+            )
+        client_id = wishes.client_id or self.talk.text(
+            "Client id of your registration", "--oauth-client-id ID (or --token-command)", _one_line
+        )
+        known = facts.oauth if facts is not None else None
+        token_url = wishes.token_url or (known.token_url if known else "")
+        if not token_url:
+            token_url = self.talk.text("Token endpoint of the provider", "--oauth-token-url URL", _one_line)
+        endpoints = Endpoints(
+            device_url=wishes.device_url or (known.device_url if known else ""),
+            authorize_url=wishes.authorize_url or (known.authorize_url if known else ""),
+            token_url=token_url,
+            scopes=wishes.scopes or (known.scopes if known else ()),
+        )
+        file = str(Path(wishes.client_secret_file).absolute()) if wishes.client_secret_file else ""
+        return OAuthPlan(wishes.oauth or wishes.account, client_id, endpoints, file)
+
+    @property
+    def _secret_named(self) -> bool:
+        wishes = self.wishes
+        named = (wishes.password_file, wishes.password_command, wishes.password_env, wishes.credential)
+        return any(named) or bool(wishes.token_command) or wishes.password_stdin
+
+    def _secret_plan(self, choice: Choice, path: Path) -> SecretPlan:
+        """Where the secret is, by the flags; else a file beside the settings, for what is typed."""
+        wishes = self.wishes
+        if wishes.password_file:
+            file = Path(wishes.password_file).absolute()
+            if self._for_system:
+                return SecretPlan("credential", SYSTEM_SECRET)
+            return SecretPlan("password_file", file.name if file.parent == path.parent else str(file))
+        for key in ("password_command", "password_env", "credential", "token_command"):
+            if value := getattr(wishes, key):
+                return SecretPlan(key, value)
+        file = secret_file(path, wishes.account)
+        if not wishes.dry_run:
+            self._secret = Secret(file, self._typed(choice))
+        return (
+            SecretPlan("credential", SYSTEM_SECRET)
+            if self._for_system
+            else SecretPlan("password_file", file.name)
+        )
+
+    def _typed(self, choice: Choice) -> str:
+        """The password, from standard input or from the terminal."""
+        if self.wishes.password_stdin:
+            text = sys.stdin.readline(LARGEST_PASSWORD).rstrip("\r\n")
+        else:
+            kinds = choice.facts.secrets if choice.facts is not None else ()
+            name = "App password" if kinds[:1] == (SecretKind.APP_PASSWORD,) else "Password"
+            text = self.talk.secret(
+                f"{name} for {choice.imap.server.host if choice.imap else ''}", _HOW_TO_GIVE
+            )
+        if not text or not text.isprintable():
+            raise Refusal(
+                "no_password", "The password is empty, or holds control characters; nothing was written."
+            )
+        return text
+
+    def _secret_path(self) -> Path | None:
+        """The file of the secret, for the unit."""
+        if self._secret is not None:
+            return self._secret.path
+        return Path(self.wishes.password_file).absolute() if self.wishes.password_file else None
+
+    # The check
+
+    def _checked(self, settings: Settings) -> tuple[Finding, ...]:
+        """Log in to both servers, as the service will; a token is fetched first where OAuth is used."""
+        if not self.wishes.check:
+            return ()
+        from mailgateway.operator.check import check  # noqa: PLC0415 - the mail dialogues, when all is written
+
+        readable = self._readable(settings)
+        with self.progress() as tell:
+            return run(lambda reactor: check(reactor, readable, tell), seconds=CHECK_SECONDS)
+
+    def _readable(self, settings: Settings) -> Settings:
+        """The settings with the credential of the service manager's as a file, which only it hands over."""
+        file = self._secret_path()
+        if file is None:
+            return settings
+        accounts = {}
+        for name, account in settings.accounts.items():
+            imap, smtp = (
+                evolve(each, secret=PasswordFile(file)) if isinstance(each.secret, Credential) else each
+                for each in (account.imap, account.smtp)
+            )
+            accounts[name] = evolve(account, imap=imap, smtp=smtp)
+        return evolve(settings, accounts=accounts)
+
+
+def address_of(text: str) -> str:
+    """A mail address as the settings take it; ``ValueError`` with the rest of a sentence."""
+    try:
+        return str(ADDRESS.check(text.strip(), Reading({}, Path(), "")))
+    except Wrong as error:
+        raise ValueError(str(error)) from None
+
+
+def _address_of_flag(text: str) -> str:
+    try:
+        return address_of(text)
+    except ValueError as error:
+        raise Refusal("invalid_address", f"--allow and --notify: {text} {error}.") from None
+
+
+def _one_line(text: str) -> str:
+    text = text.strip()
+    if not text or not text.isprintable():
+        raise ValueError("must be one line of text")
+    return text
