@@ -4,11 +4,13 @@ What a session said stays as it said it; around it stands when, and how to answe
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from mailgateway.domain.choice import Option
 from mailgateway.domain.identity import Identity
 from mailgateway.domain.question import AnswerMode, Question
 from mailgateway.flows.letters import ANCESTORS, Chance, Ready, Sender, free_route, who_of
+from mailgateway.flows.secret_text import refuse_secrets
 from mailgateway.ids import MessageId, RouteId, SessionId, machine_digest
 from mailgateway.mail.compose import compose
 from mailgateway.mail.letter import Item, Letter, LetterKind, Offer, Who
@@ -72,7 +74,7 @@ def prepare_digest(
         one_tap=sender.one_tap,
         expires_at=expires_at.astimezone(zone),
     )
-    return Ready.of(compose(letter), chance, route_id, message_id, expires_at)
+    return _composed(sender, letter, chance, route_id, expires_at)
 
 
 def prepare_reminder(
@@ -121,7 +123,16 @@ def prepare_reminder(
         asked_at=found.asked_at.astimezone(zone),
         expires_at=expires_at.astimezone(zone),
     )
-    return Ready.of(compose(letter), chance, route_id, message_id, expires_at)
+    return _composed(sender, letter, chance, route_id, expires_at)
+
+
+def _composed(
+    sender: Sender, letter: Letter, chance: Chance, route_id: RouteId, expires_at: datetime
+) -> Ready:
+    """The letter as it leaves; what sessions call themselves may be newer than what they submitted."""
+    titles = [letter.who.line, *(item.who.line for item in letter.items)]
+    refuse_secrets(sender.guard, [("session's title", title) for title in titles])
+    return Ready.of(compose(letter), chance, route_id, letter.message_id, expires_at)
 
 
 def _offer(option: Option) -> Offer:

@@ -70,11 +70,6 @@ async def release(
     return tuple(leaving)
 
 
-async def next_due(database: Database, identity: Identity) -> datetime | None:
-    """When the first mail that is held back may leave; ``None``: none is."""
-    return (await database.read(lambda tx: held_mails.count(tx, identity.machine_id)))[1]
-
-
 def sorted_out(waiting: Sequence[HeldMail], attention: Attention, now: datetime) -> Looked:
     """What is to be done with these mails, which come in the order of their submission."""
     changed, alone, parcels = [], [], []

@@ -115,12 +115,7 @@ async def _nudge(
             return None
         return question, prepare_reminder(tx, identity, to, question, found, chance, again=again)
 
-    composed = await database.read(compose)
-    if composed is None:
-        return None
-    question, ready = composed
-
-    def work(tx: Tx) -> bool:
+    def work(tx: Tx, question: Question, ready: Ready) -> bool:
         if not _may_write(tx, identity, sender.attention) or not reminders.same(tx, found):
             return False
         if _enough(tx, to.recipient, ready.route_id):
@@ -131,14 +126,22 @@ async def _nudge(
         reminders.remember(tx, found, reminded=again, escalated=not again)
         return True
 
+    def pass_over(tx: Tx) -> None:
+        if reminders.same(tx, found):
+            reminders.remember(tx, found, reminded=again, escalated=not again)
+
     try:
-        done = await database.run(work)
+        composed = await database.read(compose)
+        if composed is None:
+            return None
+        question, ready = composed
+        if not await database.run(lambda tx: work(tx, question, ready)):
+            return None
     except StaleWrite:
         return None  # rolled back: the next look draws another route id
-    except Refusal as refusal:
+    except Refusal as refusal:  # it will be no better in a minute
+        await database.run(pass_over)
         _log.warn("a decision is not brought to mind: {why}", why=refusal.message)
-        return None
-    if not done:
         return None
     bell.ring(Event(EventKind.OUTBOX, ready.outbox_id, question.session_id))
     return ready.outbox_id

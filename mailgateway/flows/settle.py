@@ -7,7 +7,7 @@ secret is not mailed at all, and ``status`` says so.
 """
 
 import re
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from attrs import evolve
 from twisted.logger import Logger
@@ -18,6 +18,7 @@ from mailgateway.domain.outbox import MailKind
 from mailgateway.errors import Refusal, StaleWrite
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.letters import Chance, Mint, Ready, Sender, SendRequest, prepare
+from mailgateway.flows.secret_text import SECRET_IN_TEXT
 from mailgateway.flows.sessions import register
 from mailgateway.flows.submit import Submitted, place, rings
 from mailgateway.ids import InstanceId, OutboxId, SessionId
@@ -28,9 +29,6 @@ from mailgateway.store.settles import Settle
 
 REFUSED_SECONDS = 600
 """When what could not be mailed is tried again."""
-
-SECRET = "secret_in_text"  # noqa: S105 (a code of the API)
-"""The refusal of a text that holds one of our keys or the like: it will be no better later."""
 
 WITHHELD_FOR = timedelta(days=1)
 """How long ``status`` speaks of a summary that was not mailed."""
@@ -87,11 +85,6 @@ async def due(
     return tuple(sent)
 
 
-async def next_due(database: Database, identity: Identity) -> datetime | None:
-    """When the next settle of this machine is due; ``None``: none waits."""
-    return await database.read(lambda tx: settles.next_due(tx, identity.machine_id))
-
-
 async def _send(
     database: Database, bell: Bell, identity: Identity, sender: Sender, settle: Settle, chance: Chance
 ) -> OutboxId | None:
@@ -113,7 +106,7 @@ async def _send(
 
     def withhold(tx: Tx) -> None:
         if settles.take(tx, settle):
-            settles.withhold(tx, settle, SECRET)
+            settles.withhold(tx, settle, SECRET_IN_TEXT)
 
     def put_off(tx: Tx) -> None:
         if settles.take(tx, settle):  # unless another one has replaced it meanwhile
@@ -125,7 +118,7 @@ async def _send(
     except StaleWrite:
         return None  # rolled back: the settle still waits, and the next round draws another route id
     except Refusal as refusal:  # rolled back, too
-        if refusal.code == SECRET:
+        if refusal.code == SECRET_IN_TEXT:  # it will be no better later
             await database.run(withhold)
             _log.warn("the summary of a settled turn is not mailed: {why}", why=refusal.message)
             return None

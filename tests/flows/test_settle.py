@@ -1,16 +1,19 @@
 """The settled event: one mail when a turn is over and stays so, never two, never none."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from attrs import evolve
 from twisted.internet.defer import Deferred
 
 from mailgateway.domain import policy
 from mailgateway.domain.mode import Mode
-from mailgateway.flows import mode, settle
+from mailgateway.flows import mode, settle, start
 from mailgateway.flows.bell import EventKind
-from mailgateway.ids import OutboxId, SessionId
+from mailgateway.flows.counts import counts
+from mailgateway.ids import MachineId, OutboxId, SessionId
+from mailgateway.mail.secret_text import Guard, Known
 from mailgateway.store import outbox as rows
+from mailgateway.store import settles
 from tests.flows.outbound import I1, IDENTITY, S1, S2, Interrupted, OutboundTestCase
 
 
@@ -52,7 +55,7 @@ class SettleTests(OutboundTestCase):
         usual = self.gateway.sender
         self.gateway.sender = evolve(usual, recipient="nobody\n@example.org")
         self.assertEqual(self._due(), ())
-        due = self.now(settle.next_due(self.gateway.database, IDENTITY))
+        due = self._next_due()
         assert due is not None
         wait = (due - self.gateway.rows(lambda tx: tx.now)).total_seconds()
         self.assertTrue(590 < wait <= 600, wait)
@@ -77,13 +80,13 @@ class SettleTests(OutboundTestCase):
         self._note("One.", S1)
         self.gateway.later(seconds=1)
         self._note("Two.", S2)
-        self.assertIsNotNone(self.now(settle.next_due(self.gateway.database, IDENTITY)))
+        self.assertIsNotNone(self._next_due())
         self.gateway.later(seconds=20)
         subjects = [
             self._subject(outbox_id).partition("Done: ")[2].partition(" ")[0] for outbox_id in self._due()
         ]
         self.assertEqual(subjects, ["One", "Two"])
-        self.assertIsNone(self.now(settle.next_due(self.gateway.database, IDENTITY)))
+        self.assertIsNone(self._next_due())
 
     def test_it_outlives_the_process(self) -> None:
         """A restart within the delay loses nothing."""
@@ -134,6 +137,75 @@ class SettleTests(OutboundTestCase):
         self.now(change(database, bell, IDENTITY, Mode.ON, by="session"))
         self.assertEqual(self._due(), ())
 
+    def test_a_mail_of_its_own_takes_its_place(self) -> None:
+        """A session that says itself that it is done is not heard twice; another session's still waits."""
+        self._note("Done.")
+        self._note("Done, too.", S2)
+        self.submit("settle", subject="Done: it is")
+        self.gateway.later(seconds=21)
+        (outbox_id,) = self._due()
+        self.assertIn("Done: Done, too", self._subject(outbox_id))
+
+    def test_a_summary_with_a_secret(self) -> None:
+        """It is not mailed, not tried again, and told for a day; the next one is mailed."""
+        key = "5e" * 32
+        self.gateway.sender = evolve(self.gateway.sender, guard=Guard((Known("the session key", key),)))
+        self._note(f"The key is {key}.")
+        self.gateway.later(seconds=21)
+        self.assertEqual(self._due(), ())
+        self.assertIsNone(self._next_due())
+        self.assertEqual(self.now(counts(self.gateway.database, IDENTITY)).withheld, 1)
+        self._note("Done.")
+        self.gateway.later(seconds=21)
+        self.assertEqual(len(self._due()), 1)
+        self.gateway.later(days=1)
+        self.assertEqual(self.now(counts(self.gateway.database, IDENTITY)).withheld, 0)
+
+    def test_it_is_mailed_where_it_was_said(self) -> None:
+        """Two machines on one database: each mails what it was told, whichever knew the session first."""
+        self.ping()
+        gateway, other = self.gateway, evolve(IDENTITY, machine_id=MachineId("machine-two"), name="desk")
+        self.now(start.introduce(gateway.database, other.machine_id, "desk"))
+        note = settle.note(
+            gateway.database, gateway.bell, other, S1, I1, "Done.", False, delay=timedelta(seconds=20)
+        )
+        self.now(note)
+        gateway.later(seconds=21)
+        self.assertEqual(self._due(), ())
+        (outbox_id,) = self.now(
+            settle.due(gateway.database, gateway.bell, other, gateway.sender, mint=gateway.mint)
+        )
+        self.assertTrue(self._subject(outbox_id).endswith(" · desk"))
+
+    def test_flapping(self) -> None:
+        """A session that stops and goes on all the time is mailed when it has stopped for good."""
+        for _ in range(20):
+            self._note("Done.")
+            self.gateway.later(seconds=10)
+            self.ping(state="working")
+            self.gateway.later(seconds=15)
+            self.assertEqual(self._due(), ())
+        self._note("Done.")
+        self.ping(state="idle")
+        self.gateway.later(seconds=20)
+        self.assertEqual(len(self._due()), 1)
+
+    def test_what_the_subject_says(self) -> None:
+        """The first sentence of the summary without its marks, else the title; and where."""
+        self.ping(title="Port the parser", project="api")
+        for summary, words in (
+            ("14 tests fixed. And more.", "14 tests fixed"),
+            ("## **Ported** the `parser`!\n\nAll of it.", "Ported the parser!"),
+            ("- one\n- two", "one"),
+            ("v2.1 is out", "v2.1 is out"),
+            ("---\n\n***\n", "Port the parser"),
+            ("", "Port the parser"),
+        ):
+            self._note(summary)
+            self.gateway.later(seconds=21)
+            (outbox_id,) = self._due()
+            self.assertEqual(self._subject(outbox_id).partition("] ")[2], f"Done: {words} · api · laptop")
+
     def _note(
         self, summary: str, session: SessionId = S1, *, aborted: bool = False, on_aborted: bool = False
     ) -> None:
@@ -156,6 +228,9 @@ class SettleTests(OutboundTestCase):
         return self.now(
             settle.due(gateway.database, gateway.bell, IDENTITY, gateway.sender, mint=gateway.mint)
         )
+
+    def _next_due(self) -> datetime | None:
+        return self.gateway.rows(lambda tx: settles.next_due(tx, IDENTITY.machine_id))
 
     def _working(self) -> None:
         self.ping(state="working")
