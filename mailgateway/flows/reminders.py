@@ -89,7 +89,8 @@ def _nudges(found: Unanswered, sender: Sender, now: datetime) -> tuple[Due, ...]
     ):
         return (Due(found, Nudge.ESCALATE, attention.escalate_to),)
     at = attention.reminds_at(found.asked_at, found.reminded_at)
-    if at is not None and at <= now and found.recipient == sender.recipient:  # who is told today
+    reachable = not found.bounced and found.recipient == sender.recipient  # who is told today
+    if at is not None and at <= now and reachable:
         return (Due(found, Nudge.REMIND, found.recipient),)
     return ()
 

@@ -17,13 +17,17 @@ from mailgateway.store.tables import reminder as table
 
 @frozen(kw_only=True)
 class Unanswered:
-    """An open decision whose mail has left at ``asked_at``, for ``recipient``."""
+    """An open decision whose mail has left at ``asked_at``, for ``recipient``.
+
+    ``bounced``: it came back, so that the recipient knows nothing of it.
+    """
 
     question_id: QuestionId
     outbox_id: OutboxId
     message_id: MessageId
     recipient: str
     asked_at: datetime
+    bounced: bool = False
     times: int = 0
     reminded_at: datetime | None = None
     escalated_at: datetime | None = None
@@ -35,6 +39,7 @@ _QUERY = (
         outbox.c.id.label("outbox_id"),
         outbox.c.message_id,
         outbox.c.settled_at,
+        outbox.c.state,
         recipients.c.address,
         table.c.times,
         table.c.last_at,
@@ -47,7 +52,7 @@ _QUERY = (
         question.c.status == QuestionStatus.OPEN.value,
         question.c.route_id == outbox.c.route_id,
         outbox.c.kind == MailKind.DECISION.value,
-        outbox.c.state == OutboxState.SENT.value,
+        outbox.c.state.in_((OutboxState.SENT.value, OutboxState.FAILED.value)),
     )
 )
 
@@ -72,6 +77,7 @@ def unanswered(
             message_id=row.message_id,
             recipient=row.address,
             asked_at=row.settled_at,
+            bounced=row.state == OutboxState.FAILED.value,
             times=row.times or 0,
             reminded_at=row.last_at,
             escalated_at=row.escalated_at,

@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 
 from mailgateway.domain.attention import REMINDERS_TO_A_PERSON, Attention, QuietHours
 from mailgateway.domain.mode import Mode
-from mailgateway.domain.outbox import MailKind
+from mailgateway.domain.outbox import MailKind, OutboxEvent
 from mailgateway.domain.question import Answered
 from mailgateway.domain.route import Purpose
 from mailgateway.flows import mode, outbox, reminders, resolve, sweep
@@ -296,6 +296,20 @@ class SecondAddressTests(ReminderTestCase):
         self.assertEqual(self.to(second), SAM)
         self.conclude(self.claim(), "rejected", 550)
         self.assertTrue(self.answer())
+
+    def test_the_first_mail_came_back(self) -> None:
+        """Who knows nothing of it is not reminded; the second person is asked."""
+
+        def bounced(tx: Tx) -> None:
+            found = rows.find(tx, self.asked.outbox_id)
+            assert found is not None
+            rows.move(tx, found, OutboxEvent.BOUNCED)
+
+        self.gateway.rows(bounced)
+        self.gateway.later(hours=4)
+        self.assertEqual(self.look(), ())
+        self.gateway.later(hours=4)
+        self.assertEqual([self.to(each) for each in self.look()], [SAM])
 
     def test_whom_it_goes_to_already(self) -> None:
         """Nobody is asked twice for being in both places."""
