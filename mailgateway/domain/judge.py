@@ -46,12 +46,13 @@ class Refused:
     """The mail is not a person's words for us.
 
     ``reason`` is a sentence for the operator that quotes nothing of the mail; ``inbound`` is None for a mail
-    that could not be read.
+    that could not be read.  ``authentic`` says that it is an allowed person's all the same.
     """
 
     verdict: Verdict
     reason: str
     inbound: Inbound | None = None
+    authentic: bool = False
 
     @property
     def address(self) -> str:
@@ -101,6 +102,21 @@ def judge(raw: bytes, own: Own, evidence: Evidence = NO_EVIDENCE) -> Judged:
     if isinstance(inbound, Malformed):
         return Refused(verdict=Verdict.MALFORMED, reason=inbound.reason)
     return judge_inbound(inbound, own, evidence)
+
+
+def judge_large(header: bytes, size: int, own: Own) -> Refused:
+    """Judge a mail that is too large to be read, by its header block alone.
+
+    Who wrote it can be proven only by what the receiving server has found out; a signature cannot be checked
+    without the text, and what is not whole in ``header`` proves nothing.
+    """
+    inbound = read(header)
+    reason = f"it has {size} octets"
+    if isinstance(inbound, Malformed):
+        return Refused(verdict=Verdict.TOO_LARGE, reason=reason)
+    judged = judge_inbound(inbound, own)
+    proven = isinstance(judged, FromPerson) and isinstance(judged.authenticity, Authentic)
+    return Refused(verdict=Verdict.TOO_LARGE, reason=reason, inbound=inbound, authentic=proven)
 
 
 def evidence_wanted(inbound: Inbound, own: Own) -> Wanted:

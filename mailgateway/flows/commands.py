@@ -14,14 +14,8 @@ from mailgateway.domain.mode import Mode
 from mailgateway.flows.bell import Event
 from mailgateway.flows.counts import count
 from mailgateway.flows.mode import rings, switch
-from mailgateway.flows.notify_person import (
-    QUESTIONS_LISTED,
-    PersonsMail,
-    Writer,
-    answer,
-    list_of,
-    on_one_line,
-)
+from mailgateway.flows.notify_person import answer
+from mailgateway.flows.troubles import QUESTIONS_LISTED, PersonsMail, Writer, list_of, on_one_line
 from mailgateway.ids import MachineId, OutboxId
 from mailgateway.store import envelopes, machines, modes, questions, sessions
 from mailgateway.store.database import Tx

@@ -9,16 +9,33 @@ further.
 from collections.abc import Mapping
 from datetime import datetime
 
-from mailgateway.flows.notify_person import Trouble
+from mailgateway.flows.troubles import Trouble
 from mailgateway.mail.verdict import Verdict
 from mailgateway.store import fates as rows
 from mailgateway.store.database import Database, Tx
 from mailgateway.store.fates import KEPT, Fate
 
-__all__ = ["COMMAND", "DELIVERED", "RECEIVED", "Fate", "fates", "reason_of", "step_of"]
+__all__ = [
+    "ANSWER",
+    "COMMAND",
+    "DELIVERED",
+    "LATE",
+    "RECEIVED",
+    "Fate",
+    "fates",
+    "reason_of",
+    "reason_of_trouble",
+    "step_of",
+]
 
 COMMAND = "command"
 """The verdict of a mail that asked something of the gateway itself; its last step is ``acked``."""
+
+ANSWER = "answer"
+"""The verdict of a mail that answered a question whose session reads answers by itself; then ``acked``."""
+
+LATE = "late"
+"""The verdict of a mail whose question was answered before, has changed, or is over; then ``acked``."""
 
 DELIVERED = "delivered"
 """The verdict of a mail that became an envelope, and its step."""
@@ -53,6 +70,12 @@ _ENDS: Mapping[Verdict, tuple[str, str]] = {
 }
 
 
+_TROUBLES: Mapping[Trouble, str] = {
+    Trouble.LATE: "the question was answered before, or is over",
+    Trouble.STALE: "the question was changed after the mail that it answers",
+    Trouble.UNCLEAR: "it chooses no option beyond doubt, so the question is still open",
+}
+
 _AFTER_ROUTING = frozenset({Trouble.ENCRYPTED, Trouble.NO_COMMANDS, Trouble.NOT_ASKED})
 
 
@@ -64,6 +87,11 @@ def step_of(verdict: Verdict, trouble: Trouble | None = None) -> str:
 def reason_of(verdict: Verdict) -> str:
     """Why a mail with this verdict went no further, in our words."""
     return _ENDS[verdict][1]
+
+
+def reason_of_trouble(trouble: Trouble) -> str:
+    """Why an answer has not answered its question, in our words; ``""`` of other troubles."""
+    return _TROUBLES.get(trouble, "")
 
 
 async def fates(database: Database, *, since: datetime | None, limit: int) -> tuple[Fate, ...]:

@@ -1,13 +1,11 @@
 """Filing what a window of a folder brought: one transaction for the mails, their envelopes and the cursor.
 
 The cursor moves only here, with everything below it filed or refused, so that a crash repeats a window and
-never skips one.  Repeating is harmless: a mail is known by its place, and where the server has numbered the
-folder anew, by the digest of its bytes; then its envelope keeps its id, claim and journal and only learns the
-new place.  A person's mail that somebody sends again, with another header around the same words, is known by
-who said what when.  A stranger's mail leaves no row.
+never skips one.  Repeating is harmless, since a mail is known again (``recognise``).  What the gateway deals
+with by itself, a command or an answer that no session gets, is journaled first, and then flagged.  A
+stranger's mail leaves no row.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -17,28 +15,40 @@ from attrs import Factory, define, evolve, field, frozen
 
 from mailgateway.domain.envelope import Envelope, Source
 from mailgateway.domain.judge import Judged, Waits
+from mailgateway.flows.answering import Consumed, answer_by_mail
+from mailgateway.flows.answering import Filed as Answering
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.bounces import mark
 from mailgateway.flows.commands import obey
-from mailgateway.flows.fates import COMMAND, DELIVERED, RECEIVED, reason_of, step_of
+from mailgateway.flows.fates import (
+    ANSWER,
+    COMMAND,
+    DELIVERED,
+    LATE,
+    RECEIVED,
+    reason_of,
+    reason_of_trouble,
+    step_of,
+)
+from mailgateway.flows.filing import (
+    Commanded,
+    Deliver,
+    FilingRules,
+    Mail,
+    Turned,
+    sender_and_subject,
+)
 from mailgateway.flows.folders import advance, renumbering, space
 from mailgateway.flows.held import HELD, hold, make_room, row_of
 from mailgateway.flows.leases import check_folder
 from mailgateway.flows.notify_person import tell_trouble
-from mailgateway.flows.resolve import answer_by_mail
-from mailgateway.flows.sort import Commanded, Deliver, FilingRules, Mail, Turned, sender_and_subject, sort
+from mailgateway.flows.recognise import Recognised
+from mailgateway.flows.sort import sort
+from mailgateway.flows.troubles import PersonsMail, Trouble
 from mailgateway.flows.waiting import commit
-from mailgateway.ids import (
-    AccountName,
-    EnvelopeId,
-    InstanceId,
-    OutboxId,
-    RouteId,
-    SessionId,
-    envelope_id_of_mail,
-)
+from mailgateway.ids import AccountName, EnvelopeId, InstanceId, OutboxId, RouteId, SessionId
 from mailgateway.mail.verdict import Verdict
-from mailgateway.store import attachments, cursors, envelopes, fates, flagging, held, journal, outbox, sources
+from mailgateway.store import attachments, cursors, envelopes, fates, flagging, held, journal, outbox
 from mailgateway.store.cursors import Cursor
 from mailgateway.store.database import Database, Tx
 from mailgateway.store.fates import Fate
@@ -121,12 +131,7 @@ class _Filing:
     window: Window
     cursor: Cursor | None
     numbering: int
-    known: set[int]
-    """UIDs of this window that were filed before."""
-    digests: dict[str, list[Filed]]
-    """Known mails with the bytes of mails of this window."""
-    taken: set[EnvelopeId]
-    """The ids that mails of this window would get and another mail has."""
+    known: Recognised
     filed: list[EnvelopeId] = field(factory=list)
     routed: int = 0
     refused: Counter[str] = field(factory=Counter)
@@ -141,49 +146,40 @@ class _Filing:
         check_folder(tx, window.account, window.folder, window.fence)
         cursor = cursors.find(tx, window.account, window.folder)
         numbering = space(cursor, window.uid_validity)
-        places = [Source(window.account, window.folder, numbering, mail.uid) for mail in mails]
-        known = sources.known(tx, [(at, mail.raw_sha256) for at, mail in zip(places, mails, strict=True)])
-        return cls(
-            tx,
-            rules,
-            window,
-            cursor,
-            numbering,
-            known.uids,
-            known.copies,
-            envelopes.taken(tx, [_usual_id(place) for place in places]),
-        )
+        places = [
+            (Source(window.account, window.folder, numbering, mail.uid), mail.raw_sha256) for mail in mails
+        ]
+        return cls(tx, rules, window, cursor, numbering, Recognised.look(tx, numbering, places))
 
     def file(self, mail: Examined) -> None:
         """File, rebind, or refuse one mail."""
-        if mail.uid in self.known:
+        if mail.uid in self.known.uids:
             return
         place = Source(self.window.account, self.window.folder, self.numbering, mail.uid)
-        match self._known_again(mail):
+        match self.known.again(place, mail.raw_sha256):
             case None:
                 pass
-            case Filed() as before if self._renumbered(before):
-                self._rebind(before, place)
+            case Filed() as before if self.known.renumbered(before, place):
+                self.known.rebind(before, place)
                 return
             case Filed() as before:
                 if mail.held:
                     self._let_go(row_of(self.tx, place, mail.raw_sha256))
-                sender, subject = sender_and_subject(mail.judged, self.rules)
-                self._turn(mail, Turned(Verdict.DUPLICATE, True, sender, subject), before.envelope_id)
+                self._duplicate(mail, before.envelope_id)
                 return
         if self._waits(mail, place):
             return
-        found = sort(self.tx, self.rules, Mail(self._id(mail, place), place, mail.received_at, mail.judged))
+        known_as = self.known.id_of(place, mail.raw_sha256)
+        found = sort(self.tx, self.rules, Mail(known_as, place, mail.received_at, mail.judged))
         if not isinstance(found, Commanded) and found.reported is not None:
             self.events += mark(self.tx, found.reported)
         match found:
             case Turned():
-                self._turn(mail, found, reply=self._tell(mail, place, found))
+                self._turn(mail, found, reply=self._tell_turned(mail, place, found))
             case Deliver(said=said) | Commanded(said=said) if (
-                earlier := self._said_before(said)
+                earlier := self.known.said_before(said)
             ) is not None:
-                sender, subject = sender_and_subject(mail.judged, self.rules)
-                self._turn(mail, Turned(Verdict.DUPLICATE, True, sender, subject), earlier)
+                self._duplicate(mail, earlier)
             case Commanded():
                 self.routed += 1
                 self._obey(mail, place, found)
@@ -249,59 +245,6 @@ class _Filing:
             if row.fate_id is not None:
                 fates.remove(self.tx, row.fate_id)
 
-    # --- known mails ----------------------------------------------------------------------------------
-
-    def _known_again(self, mail: Examined) -> Filed | None:
-        """The mail with these bytes that was filed before, first one that was numbered otherwise."""
-        found = [
-            before
-            for before in self.digests.get(mail.raw_sha256, ())
-            if envelopes.dropped_reason(self.tx, before.envelope_id) != envelopes.RENUMBERED
-        ]
-        # what still has its place in this numbering is the mail itself, and this one its copy
-        here = [before for before in found if not self._renumbered(before)]
-        return next(iter(here or found), None)
-
-    def _said_before(self, said: str) -> EnvelopeId | None:
-        """The envelope of a mail that said the same, unless that was lost with its numbers."""
-        return next(
-            (
-                each
-                for each in (sources.saying(self.tx, said) if said else ())
-                if envelopes.dropped_reason(self.tx, each) != envelopes.RENUMBERED
-            ),
-            None,
-        )
-
-    def _renumbered(self, before: Filed) -> bool:
-        place = before.place
-        return (place.account, place.folder) == (self.window.account, self.window.folder) and (
-            place.uid_validity != self.numbering
-        )
-
-    def _rebind(self, before: Filed, place: Source) -> None:
-        sources.rebind(self.tx, before, place)
-        envelopes.rebind(self.tx, before.envelope_id, place)
-        flagging.rebind(self.tx, before.place, place)
-        self._remember(before, evolve(before, place=place))
-
-    def _remember(self, before: Filed | None, now: Filed) -> None:
-        entries = self.digests.setdefault(now.raw_sha256, [])
-        if before is not None:
-            entries.remove(before)
-        if now.raw_sha256:
-            entries.append(now)
-
-    def _id(self, mail: Examined, place: Source) -> EnvelopeId:
-        """The id by the place; another one where reused numbers gave that id to another mail before."""
-        found = _usual_id(place)
-        if found not in self.taken:
-            return found
-        while envelopes.taken(self.tx, [found]):
-            again = hashlib.sha256(f"{found}\0{mail.raw_sha256}".encode()).hexdigest()
-            found = EnvelopeId(f"m-{again[:24]}")
-        return found
-
     # --- writing --------------------------------------------------------------------------------------
 
     def _turn(
@@ -326,39 +269,91 @@ class _Filing:
         if not (renumbering(self.cursor, self.numbering) and fates.told(self.tx, fate)):
             fates.add(self.tx, fate)
 
-    def _tell(self, mail: Examined, place: Source, turned: Turned) -> OutboxId | None:
+    def _duplicate(self, mail: Examined, of: EnvelopeId) -> None:
+        self._turn(mail, Turned(Verdict.DUPLICATE, True, *sender_and_subject(mail.judged, self.rules)), of)
+
+    def _tell_turned(self, mail: Examined, place: Source, turned: Turned) -> OutboxId | None:
         """Tell an authenticated person why their mail could not be used; once, however often it is read."""
         if turned.mail is None or turned.trouble is None:
             return None
-        self._know(place, mail, self._id(mail, place), "")
-        if self.rules.writer is None:
+        self.known.add(place, mail.raw_sha256, self.known.id_of(place, mail.raw_sha256), "")
+        return self._tell(turned.mail, turned.trouble)
+
+    def _tell(self, mail: PersonsMail | None, trouble: Trouble | None) -> OutboxId | None:
+        if self.rules.writer is None or mail is None or trouble is None:
             return None
-        reply = tell_trouble(self.tx, self.rules.writer, turned.mail, turned.trouble)
+        reply = tell_trouble(self.tx, self.rules.writer, mail, trouble)
         if reply is not None:
             self.events.append(Event(EventKind.OUTBOX, reply))
         return reply
 
     def _obey(self, mail: Examined, place: Source, found: Commanded) -> None:
-        r"""Do what a person has asked of the gateway itself: journaled first, then ``\Seen``."""
-        known_as = self._id(mail, place)
+        """Do what a person has asked of the gateway itself."""
         done = obey(self.tx, self.rules.writer, found.machine, found.mail, found.command)
-        self._know(place, mail, known_as, found.said)
-        journal.add(self.tx, known_as, found.session, InstanceId(""))
-        flagging.ask(self.tx, place)
-        self.events += [*done.events, Event(EventKind.FLAGGING, known_as)]
         if done.reply is not None:
             self.events.append(Event(EventKind.OUTBOX, done.reply))
-        if found.mail.route is not None and found.mail.route.id:
-            self.answered[found.mail.route.id] = found.session
         fate = self._fate(mail, found.mail.address, found.mail.subject, COMMAND)
-        fates.add(self.tx, evolve(fate, step=fates.ACKED, reason=f"/{found.command}", reply_id=done.reply))
+        fate = evolve(fate, reason=f"/{found.command}", reply_id=done.reply)
+        route = None if found.mail.route is None else found.mail.route.id
+        self._consume(mail, place, found.said, found.session, route, done.events, fate)
 
-    def _know(self, place: Source, mail: Examined, envelope_id: EnvelopeId, said: str) -> None:
-        """Remember the mail, so that it is dealt with once."""
-        filed = Filed(place, mail.raw_sha256, envelope_id)
-        sources.add(self.tx, filed, said)
-        self._remember(None, filed)
-        self.known.add(mail.uid)
+    def _consume(
+        self,
+        mail: Examined,
+        place: Source,
+        said: str,
+        session: SessionId,
+        route: RouteId | None,
+        events: Sequence[Event],
+        fate: Fate,
+    ) -> None:
+        r"""Deal with a mail that no session gets: journaled first, then ``\Seen``."""
+        known_as = self.known.id_of(place, mail.raw_sha256)
+        self.known.add(place, mail.raw_sha256, known_as, said)
+        journal.add(self.tx, known_as, session, InstanceId(""))
+        flagging.ask(self.tx, place)
+        self.events += [*events, Event(EventKind.FLAGGING, known_as)]
+        if route:
+            self.answered[route] = session
+        fates.add(self.tx, evolve(fate, step=fates.ACKED))
+
+    def _deliver(self, mail: Examined, place: Source, found: Deliver) -> None:
+        """File an envelope, unless the gateway itself deals with the answer that it is."""
+        envelope, trouble = found.envelope, found.trouble
+        if found.asked is not None:
+            match answer_by_mail(self.tx, envelope, found.asked):
+                case Consumed() as consumed:
+                    self._consume_answer(mail, place, found, consumed)
+                    return
+                case Answering(envelope=envelope, events=events, trouble=trouble):
+                    self.events += events
+                case other:
+                    assert_never(other)
+        envelopes.add(self.tx, envelope, len(self.filed))
+        attachments.add(self.tx, envelope.id, found.parts)
+        self.known.add(place, mail.raw_sha256, envelope.id, found.said)
+        self.filed.append(envelope.id)
+        self.events.append(Event(EventKind.DELIVERY, envelope.id, envelope.session_id))
+        if found.verdict is None and envelope.route_id:
+            self.answered[envelope.route_id] = envelope.session_id
+        reply = self._tell(found.mail, trouble)
+        sender, subject = sender_and_subject(mail.judged, self.rules)
+        fate = self._fate(mail, sender, subject, found.verdict or DELIVERED)
+        reason = found.note if found.verdict is None else reason_of(found.verdict)
+        if trouble is not None and found.verdict is None:
+            reason = reason_of_trouble(trouble)
+        fate = evolve(fate, step=DELIVERED, reason=reason, envelope_id=envelope.id, reply_id=reply)
+        fates.add(self.tx, fate)
+
+    def _consume_answer(self, mail: Examined, place: Source, found: Deliver, consumed: Consumed) -> None:
+        """Keep an answer from the session: it reads what it was told of, or the answer came too late."""
+        sender, subject = sender_and_subject(mail.judged, self.rules)
+        fate = self._fate(mail, sender, subject, ANSWER if consumed.answered else LATE)
+        reply = self._tell(found.mail, consumed.trouble)
+        reason = "" if consumed.trouble is None else reason_of_trouble(consumed.trouble)
+        fate = evolve(fate, reason=reason, reply_id=reply)
+        session, route = found.envelope.session_id, found.envelope.route_id
+        self._consume(mail, place, found.said, session, route, consumed.events, fate)
 
     def _fate(self, mail: Examined, sender: str, subject: str, verdict: str) -> Fate:
         """What is told of a mail, as one that was only received."""
@@ -373,28 +368,6 @@ class _Filing:
             envelope_id=None,
         )
 
-    def _deliver(self, mail: Examined, place: Source, found: Deliver) -> None:
-        envelope = found.envelope
-        if found.asked is not None:
-            envelope, won = answer_by_mail(self.tx, envelope, found.asked.question_id, found.asked.revision)
-            if won:
-                self.events.append(Event(EventKind.QUESTION, envelope.question_id or "", envelope.session_id))
-        envelopes.add(self.tx, envelope, len(self.filed))
-        attachments.add(self.tx, envelope.id, found.parts)
-        self._know(place, mail, envelope.id, found.said)
-        self.filed.append(envelope.id)
-        self.events.append(Event(EventKind.DELIVERY, envelope.id, envelope.session_id))
-        if found.verdict is None and envelope.route_id:
-            self.answered[envelope.route_id] = envelope.session_id
-        sender, subject = sender_and_subject(mail.judged, self.rules)
-        fate = self._fate(mail, sender, subject, found.verdict or DELIVERED)
-        reason = found.note if found.verdict is None else reason_of(found.verdict)
-        fates.add(self.tx, evolve(fate, step=DELIVERED, reason=reason, envelope_id=envelope.id))
-
     def _may_notice(self, envelope: Envelope) -> bool:
         """Notices come from mails that nobody vouches for, so a session holds a few at most."""
         return envelopes.count_notices(self.tx, envelope.session_id) < NOTICES
-
-
-def _usual_id(place: Source) -> EnvelopeId:
-    return envelope_id_of_mail(place.account, place.folder, place.uid_validity, place.uid)

@@ -7,9 +7,6 @@ another question as a notice that names it alone; what was chosen is read when t
 import hashlib
 from collections.abc import Sequence
 
-from attrs import evolve
-
-from mailgateway.domain.choice import parse_choice
 from mailgateway.domain.envelope import Envelope, EnvelopeKind, Trust
 from mailgateway.domain.question import (
     AlreadyResolved,
@@ -138,31 +135,3 @@ def ending(tx: Tx, ended: Question, kind: EnvelopeKind, trust: Trust, subject: s
         received_at=tx.now,
         question_id=ended.id,
     )
-
-
-def answer_by_mail(
-    tx: Tx, envelope: Envelope, question_id: QuestionId, revision: int
-) -> tuple[Envelope, bool]:
-    """Answer the question that a mail replies to, if nobody has; else its words are just words.
-
-    Returns the envelope to file, which carries an answer that won, and whether it did.
-    """
-    question = questions.find(tx, question_id)
-    if question is None:
-        return envelope, False
-    choice = parse_choice(envelope.body, question.options)
-    value, note = (None, None) if choice is None else (choice.value, choice.note or None)
-    resolution = resolve(
-        tx,
-        question_id=question.id,
-        expected_revision=revision,
-        values=() if value is None else (value,),
-        note=note,
-        text=envelope.body,
-        by=envelope.from_address,
-        door="mail",
-        random=hashlib.sha256(envelope.id.encode()).digest(),
-    )
-    if not isinstance(resolution, Answered):
-        return envelope, False
-    return evolve(envelope, question_id=question.id, choice=value, note=note), True

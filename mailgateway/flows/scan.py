@@ -22,13 +22,13 @@ from mailgateway.errors import PeerError, StoreError
 from mailgateway.flows import held
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.evidence import SMALL, InThread, Witnesses, examine
+from mailgateway.flows.filing import FilingRules
 from mailgateway.flows.folders import Continue, FirstLook, Renumbered, finish_renumbering, open_folder
 from mailgateway.flows.gaps import OVERLAP, Gaps
 from mailgateway.flows.isolate import defective, file_batch
 from mailgateway.flows.patience import WINDOW, Patience, ranges
 from mailgateway.flows.ports import FetchedMail, Mailbox
 from mailgateway.flows.receive import Examined, Received, Window, receive
-from mailgateway.flows.sort import FilingRules
 from mailgateway.flows.tally import Scanned, Tally
 from mailgateway.flows.texts import runs, with_texts
 from mailgateway.mail.inbound import LARGEST_MAIL, Inbound, is_candidate, read

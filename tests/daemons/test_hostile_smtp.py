@@ -10,7 +10,7 @@ from mailgateway.domain.judge import judge
 from mailgateway.domain.outbox import OutboxState
 from mailgateway.flows import deliver
 from mailgateway.flows.receive import Examined, Window, receive
-from mailgateway.flows.sort import FilingRules
+from mailgateway.flows.filing import FilingRules
 from tests.daemons.sending import SenderTestCase
 from tests.daemons.world import SMTP_PORT
 from tests.fakes.smtp_script import DROP, HANG, Script, SmtpServer

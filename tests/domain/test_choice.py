@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from mailgateway.domain.choice import Choice, Option, parse_choice
+from mailgateway.domain.choice import Chosen, Option, parse_answer
 
 DATABASES = (
     Option("sqlite", "SQLite"),
@@ -38,8 +38,8 @@ WORDS = st.sampled_from(
 
 
 def _chosen(text: str, options: tuple[Option, ...] = DATABASES) -> str | None:
-    choice = parse_choice(text, options)
-    return None if choice is None else choice.value
+    parsed = parse_answer(text, options)
+    return parsed.values[0] if isinstance(parsed, Chosen) else None
 
 
 class PlainTests(SynchronousTestCase):
@@ -87,8 +87,8 @@ class PlainTests(SynchronousTestCase):
 
     def test_what_follows_is_a_note(self) -> None:
         """Kept as it was typed."""
-        choice = parse_choice("1\n\nIt is simpler.\n", DATABASES)
-        self.assertEqual(choice, Choice("sqlite", "It is simpler."))
+        parsed = parse_answer("1\n\nIt is simpler.\n", DATABASES)
+        self.assertEqual(parsed, Chosen(("sqlite",), "It is simpler."))
 
 
 class DoubtTests(SynchronousTestCase):
@@ -115,7 +115,6 @@ class DoubtTests(SynchronousTestCase):
             "z",
             "d",
             "maybe",
-            "Hi,\n1",
             "I would take SQLite",
             "1 PostgreSQL 16",
             "no 1",
@@ -166,9 +165,9 @@ class AnyTextTests(SynchronousTestCase):
     )
     def test_never_raises_and_chooses_only_what_is_offered(self, text: str, options: list[Option]) -> None:
         """Any text, any options."""
-        choice = parse_choice(text, options)
-        if choice is not None:
-            self.assertIn(choice.value, [option.value for option in options])
+        parsed = parse_answer(text, options)
+        if isinstance(parsed, Chosen):
+            self.assertIn(parsed.values[0], [option.value for option in options])
 
     @given(st.lists(WORDS, max_size=8))
     def test_whoever_names_two_options_chooses_none(self, words: list[str]) -> None:

@@ -12,11 +12,11 @@ from mailgateway.domain.envelope import Envelope
 from mailgateway.domain.judge import Judged, judge
 from mailgateway.flows import deliver, folders
 from mailgateway.flows.deliver import Claimant, Target
+from mailgateway.flows.filing import FilingRules
 from mailgateway.flows.folders import Continue, FirstLook, Renumbered
-from mailgateway.flows.notify_person import Writer
 from mailgateway.flows.receive import Examined, Received, Window, receive
-from mailgateway.flows.sort import FilingRules
 from mailgateway.flows.submit import Submitted
+from mailgateway.flows.troubles import Writer
 from mailgateway.ids import InstanceId, SessionId
 from mailgateway.mail.own import Own
 from mailgateway.store.tables import metadata

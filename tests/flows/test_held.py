@@ -11,7 +11,7 @@ from mailgateway.flows import fates, held, sweep
 from mailgateway.flows.evidence import Witnesses
 from mailgateway.flows.ports import KeyLookup
 from mailgateway.flows.scan import Scanned, Scanner, ScanRules
-from mailgateway.flows.sort import FilingRules
+from mailgateway.flows.filing import FilingRules
 from mailgateway.ids import MessageId
 from mailgateway.mail.dkim_key import KeyAnswer, KeyTexts, KeyTrouble
 from mailgateway.mail.own import Own

@@ -351,9 +351,11 @@ class AskedTests(AnswersTestCase):
         self.assertEqual((envelope.choice, envelope.from_address), ("yes", KIM))
 
     def test_words_to_a_session(self) -> None:
-        """Where no question is open, whoever is allowed writes to the session."""
+        """To what is no question, whoever is allowed writes to the session."""
         self.receive(self.reply("by the way", sender=KIM))
-        self.receive(self.reply("no", self.question))
-        self.receive(self.reply("I would have said yes", self.question, sender=KIM))
         self.assertEqual(self.words(), ["by the way"])
-        self.assertEqual([each.from_address for each in self.pending(S2)], [PERSON, KIM])
+
+    def test_who_may_not_is_told_first(self) -> None:
+        """Not asked for better words before: also a mail without any hears that it is not theirs to answer."""
+        self.assertEqual(self.refused_as(self.reply("", self.question, sender=KIM)), "not-allowed")
+        self.assertIn("somebody else", self.text())

@@ -16,9 +16,9 @@ from mailgateway.errors import StaleWrite, StoreUnavailable
 from mailgateway.flows import fates as fates_flow
 from mailgateway.flows import leases, mode, sessions
 from mailgateway.flows.bell import EventKind
+from mailgateway.flows.from_person import CUT
 from mailgateway.flows.receive import NOTICES
 from mailgateway.flows.sessions import Ping
-from mailgateway.flows.sort import CUT
 from mailgateway.ids import (
     InstanceId,
     MachineId,
