@@ -50,6 +50,16 @@ class AdviceTests(SynchronousTestCase):
         health: Any = {**HEALTH, "accounts": [], "muted": 2}
         self.assertIn("says nothing more there for two hours", "\n".join(status_lines(health, [], "x", NOON)))
 
+    def test_what_is_held_back(self) -> None:
+        """How many mails, and until when; and summaries that are not mailed at all."""
+        self.assertNotIn("Held back", status(AccountState.WATCHING, None))
+        held: Any = {**HEALTH, "accounts": [], "held": 3, "heldUntil": "2026-11-30T14:00:00Z", "withheld": 1}
+        text = "\n".join(status_lines(held, [], "x", NOON))
+        self.assertRegex(
+            text, r"Held back +3 mails wait for a better hour, the first leaves in 2 h \(2026-11-30"
+        )
+        self.assertIn("A session's summary was not mailed", text)
+
     def test_each_state_with_advice_is_one_of_the_service(self) -> None:
         """The verbs know the service's states by their words alone."""
         self.assertEqual(set(ADVICE), {AccountState.BACKING_OFF, AccountState.REFUSED})

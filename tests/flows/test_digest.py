@@ -13,7 +13,7 @@ from mailgateway.domain.mode import Mode
 from mailgateway.domain.outbox import MailKind, OutboxEvent
 from mailgateway.flows import attention, digest, mode, outbox, settle, sweep
 from mailgateway.flows.bell import EventKind
-from mailgateway.flows.submit import Submitted
+from mailgateway.flows.submit import Submitted, first_attempt
 from mailgateway.ids import OutboxId, SessionId
 from mailgateway.store import held_mails
 from mailgateway.store import outbox as rows
@@ -112,6 +112,15 @@ class QuietTests(HeldTestCase):
         self.assertIsNone(self.claim_next())
         self.go_to("07:00")
         self.assertEqual(set(self.look()), {waiting.outbox_id, other.outbox_id})
+
+    def test_nobody_waits_for_a_held_decision(self) -> None:
+        """Its caller is answered at once: queued."""
+        strict = evolve(self.attention, quiet_decisions=True)
+        self.gateway.sender = evolve(self.gateway.sender, attention=strict)
+        waiting = self.submit("decision")
+        gateway = self.gateway
+        answered = self.now(first_attempt(gateway.database, gateway.bell, gateway.timers, waiting.outbox_id))
+        self.assertEqual((answered.state, answered.held_until), ("queued", waiting.held_until))
 
     def test_a_held_decision_fails_to_nobody(self) -> None:
         """Its caller has its answer already: a refused credential or attempt leaves it."""

@@ -2,7 +2,11 @@
 
 import os
 import shutil
+from datetime import UTC, datetime, time
 
+from attrs import evolve
+
+from mailgateway.domain.attention import Attention, QuietHours
 from mailgateway.domain.outbox import RecipientOutcome, RecipientVerdict
 from mailgateway.errors import StoreUnavailable
 from mailgateway.flows import outbox
@@ -32,6 +36,21 @@ class SendTests(RouteCase):
         self.assertEqual([each["state"] for each in row.json["recipients"]], ["waiting"])
         self.refused(self.ask("GET", f"/outbox/{answer.json['outboxId']}", key=BOUND), 403, "not_yours")
         self.refused(self.ask("GET", "/outbox/none"), 404, "unknown")
+
+    def test_what_is_held_back_says_until_when(self) -> None:
+        """The submission, the row and the health; nobody waits for a decision that is held back."""
+        always = QuietHours(time(0), time(23, 59), UTC), QuietHours(time(23, 59), time(0), UTC)
+        quiet = next(each for each in always if each.until(datetime.now(UTC)) is not None)
+        usual = self.rig.doors.sender()
+        held = Attention(quiet=quiet, quiet_decisions=True)
+        self.rig.doors.sender = lambda: evolve(usual, attention=held)
+        for kind in ("notification", "decision"):
+            answer = self.ask("POST", "/send", {**MAIL, "kind": kind})
+            self.assertEqual((answer.status, answer.json["state"]), (200, "queued"))
+            row = self.ask("GET", f"/outbox/{answer.json['outboxId']}").json
+            self.assertEqual(row["heldUntil"], answer.json["heldUntil"])
+        health = self.ask("GET", "/health", key=None).json
+        self.assertEqual((health["held"], health["heldUntil"]), (2, answer.json["heldUntil"]))
 
     def test_the_budget_says_when_to_come_back(self) -> None:
         """In the body and in the header."""

@@ -22,7 +22,17 @@ from mailgateway.domain.delivery import DeliveryState
 from mailgateway.domain.envelope import AttachmentInfo, EnvelopeKind, Source
 from mailgateway.errors import SchemaTooNew, StaleWrite, StoreUnavailable
 from mailgateway.ids import InstanceId, MachineId, OutboxId, QuestionId, SessionId
-from mailgateway.store import attachments, envelopes, fates, flagging, leases, outbox, questions, tables
+from mailgateway.store import (
+    attachments,
+    envelopes,
+    fates,
+    flagging,
+    leases,
+    outbox,
+    questions,
+    settles,
+    tables,
+)
 from mailgateway.store.database import Tx, transact
 from mailgateway.store.fates import Fate
 from mailgateway.store.insert import insert_or_ignore, insert_or_update
@@ -49,6 +59,13 @@ INSERT INTO outbox
 (id, number, kind, account, machine_id, message_id, subject, sender, state, created_at, raw)
 VALUES ('o', 1, 'notification', 'main', 'm', '<a@b>', 's', 'a@b', 'queued', 0, :raw)
 """
+
+OLD_SETTLES = (
+    "INSERT INTO machine (id, name, seen_at) VALUES ('m', 'laptop', 0)",
+    "INSERT INTO session (id, machine_id, digest, first_seen_at, last_ping_at) VALUES ('s', 'm', 'd', 0, 0)",
+    "INSERT INTO settle (session_id, instance_id, summary, aborted, due_at) VALUES ('s', 'i', 'OK', false, 0)",
+)
+"""A turn that was over before settles knew their machine."""
 
 
 class StoreConformance(SynchronousTestCase):
@@ -483,6 +500,8 @@ class StoreConformance(SynchronousTestCase):
             connection.execute(
                 text("INSERT INTO recipient (outbox_id, address, state) VALUES ('o', 'a@b', 'waiting')")
             )
+            for statement in OLD_SETTLES:
+                connection.execute(text(statement))
         upgrade(older)
         found = transact(older, lambda tx: outbox.find(tx, OutboxId("o")))
         assert found is not None
@@ -490,6 +509,8 @@ class StoreConformance(SynchronousTestCase):
         self.assertEqual(transact(older, lambda tx: outbox.bytes_of(tx, found.id)).raw, b"From: a@b\r\n")
         row = transact(older, lambda tx: tx.execute(select(tables.outbox.c.submitted_by)).one())
         self.assertEqual(row.submitted_by, "")
+        waiting = transact(older, lambda tx: settles.due(tx, MachineId("m"), 9))
+        self.assertEqual([each.summary for each in waiting], ["OK"])
 
     def test_upgrading_again_changes_nothing(self) -> None:
         """Every start upgrades; rows stay."""
