@@ -63,7 +63,7 @@ VALUES ('o', 1, 'notification', 'main', 'm', '<a@b>', 's', 'a@b', 'queued', 0, :
 OLD_SETTLES = (
     "INSERT INTO machine (id, name, seen_at) VALUES ('m', 'laptop', 0)",
     "INSERT INTO session (id, machine_id, digest, first_seen_at, last_ping_at) VALUES ('s', 'm', 'd', 0, 0)",
-    "INSERT INTO settle (session_id, instance_id, summary, aborted, due_at) VALUES ('s', 'i', 'OK', false, 0)",
+    "INSERT INTO settle (session_id, instance_id, summary, aborted, due_at) VALUES ('s', 'i', 'OK', false,0)",
 )
 """A turn that was over before settles knew their machine."""
 
