@@ -133,6 +133,12 @@ class Letter:
         """The names of tags that are ours and no session's."""
         return frozenset({self.tag.lower(), "mg", "pi"})
 
+    @property
+    def heading(self) -> str:
+        """The subject without where it happened, which stands above it in the first line."""
+        where = "".join(f" · {each}" for each in (self.who.project, self.who.device) if each)
+        return self.subject.removesuffix(where) if self.kind is LetterKind.SETTLE else self.subject
+
     def is_recommended(self, offer: Offer) -> bool:
         """Whether the recommendation is this option."""
         given = self.recommendation or ""

@@ -85,7 +85,7 @@ def _pieces(letter: Letter, shown: Shown) -> Iterable[str]:
     """The page from its top to its foot."""
     yield _who(letter)
     if letter.kind is not LetterKind.ANSWER:
-        yield f"<h1>{html.escape(letter.subject)}</h1>"
+        yield f"<h1>{html.escape(letter.heading)}</h1>"
     yield _paragraph(asked_line(letter), "aside")
     lead, rest = lead_and_rest(letter)
     learn_links(rest, shown)
@@ -129,11 +129,11 @@ def _item(letter: Letter, item: Item, shown: Shown) -> str:
 
 def _who(letter: Letter) -> str:
     state = state_of(letter)
-    who = html.escape(who_line(letter))
+    who = html.escape(who_line(letter)).replace(" · ", "&nbsp;· ")  # no line begins with a dot
     if state is None:
         return f'<p class="who">{who}</p>' if who else ""
     dot = f'<span class="{state.dot}" aria-hidden="true">●</span> <span class="state {state.dot}">'
-    return f'<p class="who">{dot}{state.word}</span>{" · " if who else ""}{who}</p>'
+    return f'<p class="who">{dot}{state.word}</span>{"&nbsp;· " if who else ""}{who}</p>'
 
 
 def _paragraph(words: str, css: str) -> str:

@@ -25,10 +25,8 @@ from mailgateway.mail.tag import format_tag
 def letter_text(letter: Letter) -> str:
     """The plain text part of a cleaned letter, with LF."""
     blocks = [wrapped(first_line(letter))]
-    question = wrapped(letter.subject)
-    text = plain_text(letter.text).strip("\n")
-    if letter.kind is not LetterKind.ANSWER and not text.startswith(question):
-        blocks.append(question)
+    if letter.kind is not LetterKind.ANSWER:
+        blocks.append(wrapped(letter.heading))
     blocks += [wrapped(asked_line(letter)), wrapped(letter.ambiguity)]
     lead, rest = lead_and_rest(letter)
     blocks.append(plain_text(lead).strip("\n"))

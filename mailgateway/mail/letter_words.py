@@ -17,6 +17,7 @@ RECOMMENDED = "recommended"
 FROM_SESSION = "The session writes"
 REPLY_TO_THIS = "Reply to this session"
 MORE = "More from the session"
+REST = "The rest"
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -38,7 +39,7 @@ def state_of(letter: Letter) -> State | None:
         case LetterKind.REMINDER:
             return State("Still needs you", "needs")
         case LetterKind.SETTLE:
-            return State("Turn over", "done")
+            return State("Idle", "done")
         case LetterKind.NOTIFICATION | LetterKind.DIGEST:
             return State("News", "news")
         case LetterKind.ANSWER:

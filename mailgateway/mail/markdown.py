@@ -18,7 +18,7 @@ from attrs import field, frozen
 from mailgateway.mail.agent_text import clean_lines, one_line
 from mailgateway.mail.highlight import Palette
 from mailgateway.mail.letter import Letter
-from mailgateway.mail.letter_words import MORE
+from mailgateway.mail.letter_words import REST
 from mailgateway.mail.tag import without_tags
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def lead_and_rest(letter: Letter) -> tuple[str, str]:
     A short text stays together above.  Of a long one, the first paragraph goes above; all of it goes below
     where the letter says by itself what is unclear.
     """
-    text = _without_repeated(letter.text, letter.subject)
+    text = _without_repeated(letter.text, letter.heading)
     if not letter.options or not text:
         return text, ""
     if letter.ambiguity:
@@ -91,7 +91,7 @@ def html_body(markdown: str, shown: Shown, fold_after: int | None = None) -> str
     head, rest = _rendered(parser, blocks[:at], env), _rendered(parser, blocks[at:], env)
     if rest:
         lines = sum(_weight(block) for block in blocks[at:])
-        head += f"<details><summary>{MORE} ({lines} lines)</summary><div>{rest}</div></details>"
+        head += f"<details><summary>{REST} ({lines} lines)</summary><div>{rest}</div></details>"
     return without_tags(head, shown.tags)
 
 

@@ -38,7 +38,8 @@ li { margin: 0 0 4px; }
 a { color: #2458c6; text-underline-offset: 2px; }
 img { max-width: 100%; height: auto; border: 1px solid #e3e2dd; border-radius: 8px; }
 .label { margin: 0 0 4px; color: #5d6068; font-size: 13px; }
-.said { margin: 0 0 16px; padding: 0 0 1px 14px; border-left: 3px solid #c9c8c2; }
+.said { margin: 0 0 20px; padding: 2px 0 2px 14px; border-left: 3px solid #c9c8c2; }
+.said > :last-child, .foot > :last-child, .inner > p:last-child { margin-bottom: 0; }
 .host { color: #5d6068; font-size: 14px; }
 .options { width: 100%; border-collapse: separate; border-spacing: 0; table-layout: fixed; margin: 0 0 4px; }
 .gap { padding: 0 0 8px; }
@@ -47,8 +48,8 @@ img { max-width: 100%; height: auto; border: 1px solid #e3e2dd; border-radius: 8
 .pick { color: #2458c6; font-weight: 600; }
 .mark { color: #5d6068; font-size: 14px; }
 .more { color: #5d6068; font-size: 15px; }
-.or { margin: 0 0 20px; color: #5d6068; font-size: 15px; }
-.aside { margin: 0 0 16px; }
+.or { margin: 0 0 16px; color: #5d6068; font-size: 15px; }
+.aside { margin: 0 0 12px; }
 .button { display: inline-block; padding: 10px 0; min-height: 24px; font-weight: 600; }
 .item { margin: 0 0 20px; padding: 0 0 4px; }
 summary { padding: 10px 0; min-height: 24px; color: #2458c6; font-weight: 600; cursor: pointer; }
@@ -61,7 +62,7 @@ blockquote { padding-left: 12px; border-left: 1px solid #8a8d94; color: #5d6068;
 .wide table { border-collapse: collapse; font-size: 15px; overflow-wrap: normal; word-break: normal; }
 th, .wide td { border: 1px solid #e3e2dd; padding: 6px 10px; text-align: left; }
 hr { border: 0; border-top: 1px solid #e3e2dd; margin: 0 0 12px; }
-.foot { margin: 8px 0 0; padding: 16px 0 0; border-top: 1px solid #e3e2dd; color: #5d6068; font-size: 14px; }
+.foot { margin: 4px 0 0; padding: 16px 0 0; border-top: 1px solid #e3e2dd; color: #5d6068; font-size: 14px; }
 .foot p { margin: 0 0 4px; }
 .kc { color: #5d6068; } .kk { color: #7a3ea8; } .ks { color: #1a6b43; } .kn { color: #8f4700; }
 .kf { color: #2458c6; } .kd { color: #b3261e; } .ki { color: #186f44; }
