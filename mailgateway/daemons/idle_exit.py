@@ -1,7 +1,7 @@
 """Ends the service when nobody has needed it for a while; only where the settings ask for it.
 
-Needed by: a session that pings, a client that waits on a stream.  Mail that comes meanwhile is found by the
-next start, from the cursor.
+Needed by: a session that pings, a client that waits on a stream, mail that is held back until the morning.
+Mail that comes meanwhile is found by the next start, from the cursor.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,9 @@ from twisted.logger import Logger
 from mailgateway.daemons.health import utc_now
 from mailgateway.daemons.tasks import Tasks
 from mailgateway.domain.identity import Identity
+from mailgateway.domain.mode import Mode
 from mailgateway.errors import StoreError
+from mailgateway.flows import mode
 from mailgateway.flows.counts import counts
 from mailgateway.flows.ports import Database
 
@@ -62,7 +64,10 @@ class IdleExit(Service):
         if self.attended():
             self._since = now
         try:
-            last_ping_at = (await counts(self.database, self.identity)).last_ping_at
+            found = await counts(self.database, self.identity)
+            last_ping_at = found.last_ping_at
+            if found.held and await mode.current(self.database, self.identity) is Mode.ON:
+                last_ping_at = now
         except StoreError:
             last_ping_at = now
         if last_ping_at is not None:

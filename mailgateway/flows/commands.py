@@ -90,8 +90,10 @@ def _status(tx: Tx, machine: MachineId) -> str:
         f"- Sessions: {found.clients} live",
         f"- Questions that wait for an answer: {found.registry}",
         f"- Messages that wait for their sessions: {found.pending}",
-        f"- Mails that wait to be sent: {found.outbox_waiting}",
+        f"- Mails that wait to be sent: {found.outbox_waiting - found.held}",
     ]
+    if found.held:
+        lines.append(f"- Mails that are held back for a better hour: {found.held}")
     titles = [on_one_line(each) for each in sessions.titles(tx, machine, SESSIONS_LISTED)]
     if titles:
         lines += ["", "Live sessions:", "", *(f"- {title}" for title in titles)]

@@ -200,6 +200,7 @@ def move(tx: Tx, found: OutboxRow, event: OutboxEvent, **values: Any) -> OutboxS
         values |= {"settled_at": tx.now, "next_attempt_at": None}
     if new is not OutboxState.SENDING:
         values |= {"lease_until": None}
+    values |= {"held_until": None}  # whoever moves it has it in hand
     done = tx.execute(
         update(outbox)
         .where(

@@ -7,13 +7,17 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 
+from attrs import evolve
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.daemons.idle_exit import IdleExit
 from mailgateway.daemons.sweeper import SWEEP_SECONDS, Sweeper, process_is_alive
+from mailgateway.domain.attention import Attention
+from mailgateway.domain.mode import Mode
 from mailgateway.errors import StoreUnavailable
+from mailgateway.flows import mode
 from mailgateway.flows.bell import Event, EventKind
 from tests.flows.outbound import OutboundTestCase
 
@@ -75,6 +79,18 @@ class IdleExitTests(OutboundTestCase):
         self.gateway.database.failures = [StoreUnavailable("gone")]
         self.later(121)
         self.assertEqual(self.left, [])
+
+    def test_mail_that_is_held_back_keeps_it(self) -> None:
+        """It is to leave when its time comes; while mail is off it does not leave, and keeps nobody."""
+        gateway = self.gateway
+        gateway.sender = evolve(gateway.sender, attention=Attention(bundle=timedelta(hours=1)))
+        self.submit()
+        for _ in range(5):
+            self.later(125)
+        self.assertEqual(self.left, [])
+        self.now(mode.change(gateway.database, gateway.bell, gateway.identity, Mode.OFF, by="session"))
+        self.later(125)
+        self.assertEqual(len(self.left), 1)
 
     def test_a_stop_leaves_no_timer(self) -> None:
         """Nothing turns afterwards."""
