@@ -2,7 +2,20 @@
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from mailgateway.providers import UNKNOWN, Poll, Results, folder_names, of_imap, of_smtp, providers
+from mailgateway.providers import (
+    UNKNOWN,
+    Poll,
+    Results,
+    SecretKind,
+    folder_names,
+    of_imap,
+    of_smtp,
+    offer_of_domain,
+    offer_of_exchanger,
+    offers,
+    providers,
+    username_of,
+)
 
 
 class TableTests(SynchronousTestCase):
@@ -65,3 +78,70 @@ class HostTests(SynchronousTestCase):
             (True, 540, Poll.NOOP, False, True),
         )
         self.assertEqual(UNKNOWN.results, Results.ABOVE)
+
+
+class OfferTests(SynchronousTestCase):
+    """What providers offer to mail programs."""
+
+    def test_every_row_is_sound(self) -> None:
+        """It can be found, has a source, servers with secrets or a word why not, and single names."""
+        for each in offers():
+            self.assertTrue(each.name and each.source and (each.domains or each.mx), each.name)
+            self.assertEqual(each.imap is None, each.smtp is None, each.name)
+            if each.imap is None:
+                self.assertTrue(each.hints, each.name)
+            else:
+                self.assertTrue(each.secrets, each.name)
+            for domain in (*each.domains, *each.mx):
+                self.assertEqual(domain, domain.lower())
+                self.assertLessEqual(domain.count("*"), 1)
+            if SecretKind.APP_PASSWORD in each.secrets[:1]:
+                self.assertTrue(each.hints, each.name)
+        names = [each.name for each in offers()]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_every_domain_and_exchanger_leads_to_its_row(self) -> None:
+        """No domain stands twice, and no pattern hides another."""
+        for each in offers():
+            for domain in each.domains:
+                found = offer_of_domain(f"{domain.upper()}.")
+                self.assertEqual(found and found.name, each.name, domain)
+            for pattern in each.mx:
+                found = offer_of_exchanger(pattern.replace("*", "a1"))
+                self.assertEqual(found and found.name, each.name, pattern)
+
+    def test_strangers(self) -> None:
+        """Only exact domains and whole suffixes count."""
+        for domain in ("notgmail.com", "gmail.com.example", "mail.gmail.com", "example.org"):
+            self.assertIsNone(offer_of_domain(domain), domain)
+        for host in ("google.com", "aspmx.l.google.com.example", "mx.zoho.eu.evil.example", "notgoogle.com"):
+            self.assertIsNone(offer_of_exchanger(host), host)
+
+    def test_what_a_star_stands_for(self) -> None:
+        """It goes into the servers' names."""
+        found = offer_of_exchanger("inbound-smtp.eu-west-1.amazonaws.com")
+        self.assertEqual(found and found.imap and found.imap.host, "imap.mail.eu-west-1.awsapps.com")
+
+    def test_user_names(self) -> None:
+        """At iCloud and WEB.DE one logs in by the part before the @, for IMAP at least."""
+        for domain, imap, smtp in (
+            ("icloud.com", "robin", "robin@icloud.com"),
+            ("web.de", "robin", "robin"),
+            ("gmail.com", "robin@gmail.com", "robin@gmail.com"),
+        ):
+            found = offer_of_domain(domain)
+            assert found is not None
+            assert found.imap is not None
+            assert found.smtp is not None
+            names = [username_of(each.username, f"robin@{domain}") for each in (found.imap, found.smtp)]
+            self.assertEqual(names, [imap, smtp])
+
+    def test_who_wants_what(self) -> None:
+        """The kinds of secrets are told before a password is asked for."""
+        for domain, kinds in (
+            ("gmail.com", ["app-password", "oauth"]),
+            ("outlook.com", ["oauth"]),
+            ("tuta.com", []),
+        ):
+            found = offer_of_domain(domain)
+            self.assertEqual(found and list(found.secrets), kinds)

@@ -22,11 +22,14 @@ class Asking:
     as_json: bool
     present: bool
     """Whether a person can be asked."""
+    aside: bool = False
+    """Standard output is for something else: what is said goes to standard error."""
 
     @classmethod
-    def here(cls, *, as_json: bool) -> "Asking":
+    def here(cls, *, as_json: bool, aside: bool = False) -> "Asking":
         """Whoever sits at this terminal; nobody where there is none, or JSON is wanted."""
-        return cls(as_json, not as_json and sys.stdin.isatty() and sys.stdout.isatty())
+        seen = sys.stderr if aside else sys.stdout
+        return cls(as_json, not as_json and sys.stdin.isatty() and seen.isatty(), aside)
 
     def text(self, question: str, flag: str, check: Callable[[str], str], default: str | None = None) -> str:
         """One line of text; ``check`` gives it as it is used, or raises ``ValueError`` with a sentence.
@@ -48,27 +51,27 @@ class Asking:
             except ValueError as error:
                 raise click.BadParameter(str(error)) from None
 
-        answer: str = click.prompt(question, default=default, value_proc=checked)
+        answer: str = click.prompt(question, default=default, value_proc=checked, err=self.aside)
         return answer
 
     def secret(self, question: str, flag: str) -> str:
         """Ask for a password, without echo."""
         if not self.present:
             self.missing(question, flag)
-        answer: str = click.prompt(f"{question} (it is not shown)", hide_input=True)
+        answer: str = click.prompt(f"{question} (it is not shown)", hide_input=True, err=self.aside)
         return answer.strip()
 
     def agrees(self, question: str, flag: str, *, default: bool) -> bool:
         """Yes or no; where nobody can be asked, the flag is missing."""
         if not self.present:
             self.missing(question, flag)
-        return click.confirm(question, default=default)
+        return click.confirm(question, default=default, err=self.aside)
 
     def tell(self, *lines: str) -> None:
         """Say something to people."""
         if not self.as_json:
             for line in lines:
-                click.echo(printable(line))
+                click.echo(printable(line), err=self.aside)
 
     def missing(self, question: str, flag: str) -> NoReturn:
         """End for want of an answer."""

@@ -112,9 +112,10 @@ def _set_up(config: str | None, flags: Mapping[str, Any], as_json: bool) -> "Out
 
     wishes = Wishes(config=config, **flags)
     installation = Installation(wishes.systemd, wishes.enable, os.environ)
-    asking = Asking.here(as_json=as_json)
+    asking = Asking.here(as_json=as_json, aside=wishes.dry_run)
+    quiet = as_json or wishes.dry_run  # then the file alone goes to standard output
     try:
-        return Setup(wishes, asking, lambda: progress(as_json=as_json), os.environ, installation).run()
+        return Setup(wishes, asking, lambda: progress(as_json=quiet), os.environ, installation).run()
     except Refusal as refusal:
         fail(Exit.FAILED, refusal.code, refusal.message, as_json=as_json, more=refusal.details)
 

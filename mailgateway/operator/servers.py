@@ -161,17 +161,14 @@ class Servers:
 
     def _show(self, choice: Choice) -> None:
         """Say what was found, and what the person must know before there is a password to give."""
+        facts = choice.facts
         for door in DOORS:
             found: Found = getattr(choice, door)
             how = "STARTTLS" if found.server.starttls else "TLS"
             name = username_of(found.server.username, self.address)
-            self.talk.tell(
-                f"{_NAMES[door]}  {found.server}, {how}, user name {name}",
-                f"      {found.rank.words}: {found.source}",
-            )
-        if choice.facts is not None:
-            page = [f"There: {choice.facts.page}"] if choice.facts.page else []
-            self.talk.tell(*(f"{choice.facts.name}: {hint}" for hint in choice.facts.hints), *page)
+            self.talk.tell(f"{_NAMES[door]}  {found.server}, {how}, user name {name} ({found.rank.words})")
+        if facts is not None:
+            self.talk.tell("", *facts.hints, *([f"{facts.name}: {facts.page}"] if facts.page else []), "")
 
     def _try(self, choice: Choice, trust: bytes | None) -> None:
         """Connect to both by TLS, without a login; ``Refusal`` when that cannot be had."""
