@@ -8,7 +8,7 @@ from typing import Any
 from attrs import define, evolve, field
 from twisted.application.service import IService, MultiService
 from twisted.internet.defer import Deferred, DeferredList
-from twisted.internet.task import deferLater
+from twisted.internet.task import LoopingCall, deferLater
 from twisted.logger import Logger
 
 from mailgateway.daemons.copies import Copies, keeps_copies
@@ -27,10 +27,15 @@ from mailgateway.flows.evidence import Witnesses
 from mailgateway.flows.ports import AccountStatus, Database, KeyLookup, ScanSummary
 from mailgateway.flows.scan import Scanned, ScanRules
 from mailgateway.ids import AccountName
+from mailgateway.protocols.grants import Grants
+from mailgateway.secrets import OAuthGrant
 from mailgateway.settings import Account
 from mailgateway.wire.sasl import Credential
 
 STORE_PAUSE_SECONDS = 2.0
+
+SIGN_IN_SECONDS = 10.0
+"""How often it is looked whether somebody has signed in, while an account waits for that."""
 
 SCANS_PER_SECOND = 1.0
 """How often all folders together are scanned without news: 0.5 % of a core, at nearly 5 ms each."""
@@ -74,12 +79,15 @@ class AccountService(MultiService):
     openings: Openings = field(factory=Openings)
     noted: Callable[[str, Credential], None] = ignored
     """Hears of every credential that the account logs in with."""
+    grants: Grants | None = None
     _tasks: Tasks = field(factory=Tasks, init=False)
     _imap: DoorHealth = field(init=False)
     _smtp: DoorHealth = field(init=False)
     _watchers: list[Watcher] = field(factory=list, init=False)
     _sent: ImapSentFolder | None = field(default=None, init=False)
     _sender: Sender | None = field(default=None, init=False)
+    _logins: Logins | None = field(default=None, init=False)
+    _looking: LoopingCall | None = field(default=None, init=False)
     _log: Logger = field(factory=Logger, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -101,7 +109,11 @@ class AccountService(MultiService):
         return ending.addCallback(lambda _: self._end())
 
     def _end(self) -> Deferred[Any]:
+        if self._looking is not None and self._looking.running:
+            self._looking.stop()
         parts = [self._tasks.stop()] + ([self._sent.close()] if self._sent is not None else [])
+        if self.grants is not None:
+            parts.append(Deferred.fromCoroutine(self.grants.settled()))
         return DeferredList(parts, consumeErrors=True)
 
     async def _begin(self) -> None:
@@ -115,7 +127,9 @@ class AccountService(MultiService):
             self._smtp,
             openings=self.openings,
             noted=self.noted,
+            grants=self.grants,
         )
+        self._logins = logins
         self._sent = ImapSentFolder(self.reactor, logins, self.account.sent_folder)
         for number, folder in enumerate(self.account.watch):
             health = self._imap
@@ -144,6 +158,19 @@ class AccountService(MultiService):
             self._sender = Sender(*what, host, self._sent, keeps_copies=keeps)
             self._adopt(self._sender)
             self._adopt(Copies(*what, self._sent))
+        servers = (self.account.imap, self.account.smtp)
+        if self.running and any(isinstance(server.secret, OAuthGrant) for server in servers):
+            self._looking = LoopingCall(self._look_for_sign_in)
+            self._looking.clock = self.reactor
+            self._looking.start(SIGN_IN_SECONDS, now=False)
+
+    def _look_for_sign_in(self) -> None:
+        """Begin again when somebody has signed in: nobody has to tell us."""
+        if self._logins is None or not self._logins.somebody_signed_in():
+            return
+        for part in (*self._watchers, self._sender, self._sent):
+            if part is not None:
+                part.signed_in()
 
     async def _remember(self, health: DoorHealth) -> None:
         """Take up what is remembered of one door; an account does not begin without it."""
@@ -177,4 +204,5 @@ class AccountService(MultiService):
     def status(self) -> AccountStatus:
         """How the watching goes, for ``/health``."""
         remarks = tuple(remark for watcher in self._watchers for remark in watcher.remarks)
-        return evolve(self._imap.status, remarks=remarks)
+        needed = () if self._logins is None else self._logins.remarks
+        return evolve(self._imap.status, remarks=(*needed, *remarks))

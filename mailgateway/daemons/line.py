@@ -87,11 +87,15 @@ class ImapLine:
     @property
     def seconds_left(self) -> float | None:
         """How long the session may last: it is renewed 2 to 5 minutes before its token ends, where known."""
-        ends_at = self._credential.expires_at if isinstance(self._credential, BearerToken) else None
-        if ends_at is None or (lifetime := (ends_at - self._opened_at).total_seconds()) < SHORTEST_LIFE:
+        token = self._credential
+        if not isinstance(token, BearerToken) or token.expires_at is None:
+            return None
+        ends_at, begins_at = token.expires_at, token.issued_at or self._opened_at
+        if (ends_at - begins_at).total_seconds() < SHORTEST_LIFE:
             return None
         margin = EARLIEST_RENEWAL + (LATEST_RENEWAL - EARLIEST_RENEWAL) * self.chance
-        return max(0.0, (ends_at - self.logins.now()).total_seconds() - min(margin, lifetime / 2))
+        half = (ends_at - self._opened_at).total_seconds() / 2  # it was opened with a token that was not new
+        return max(0.0, (ends_at - self.logins.now()).total_seconds() - min(margin, half))
 
     @property
     def usable(self) -> bool:

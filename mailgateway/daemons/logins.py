@@ -2,7 +2,9 @@
 
 IMAP and SMTP share one count of refusals (``domain.reconnect.may_log_in``), since they mostly share one
 password.  A refusal is committed before anybody could try again.  A token command runs for every connection,
-so a token is fresh when it is used; when the server refuses it, the next connection gets another.
+so a token is fresh when it is used; when the server refuses it, the next connection gets another.  The token
+of a grant is renewed before it ends, and once more when it is refused before its time; where only a person
+can help, neither provider nor mail server is asked until somebody has signed in.
 Secrets stand in ``Credential`` values only, and digests are keyed, so that a row tells nothing of a password.
 """
 
@@ -12,7 +14,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 
 from attrs import define, evolve, field
 from twisted.internet.defer import Deferred, DeferredLock
@@ -22,9 +24,11 @@ from mailgateway.daemons.health import DoorHealth, utc_now
 from mailgateway.daemons.openings import Openings
 from mailgateway.daemons.watching import Held
 from mailgateway.domain.reconnect import LoginRecord, MayTry, TryLater, WaitForOperator, may_log_in
-from mailgateway.errors import LoginRefused, LoginUnavailable
-from mailgateway.protocols.servers import credential_of
+from mailgateway.errors import LoginRefused, LoginUnavailable, TokenUnavailable
+from mailgateway.protocols.grants import AccessToken, Grants, SignInNeeded, Verdict
+from mailgateway.protocols.servers import bearer_of, credential_of
 from mailgateway.providers import Provider, of_imap, of_smtp
+from mailgateway.secrets import OAuthGrant, TokenCommand
 from mailgateway.settings import Account, ServerSettings
 from mailgateway.wire.sasl import BearerToken, Credential, Password
 
@@ -61,11 +65,17 @@ class Logins:
     now: Callable[[], datetime] = utc_now
     openings: Openings = field(factory=Openings)
     """Shared by all accounts, where there are many."""
+    grants: Grants | None = None
+    """Shared by all accounts; where there is none, nobody has signed in."""
     noted: Callable[[str, Credential], None] = ignored
     """Hears of every credential (``daemons.known_secrets``)."""
     _unproven: DeferredLock = field(factory=DeferredLock, init=False)
     _resting: dict[Door, tuple[str, datetime]] = field(factory=dict, init=False, repr=False)
     """Which credential is in doubt at a door, and until when it is left alone."""
+    _sign_in: SignInNeeded | None = field(default=None, init=False)
+    """Why a person has to sign in, where that is so."""
+    _held: str = field(default="", init=False)
+    """The grant whose tokens were refused for good."""
 
     async def credential(self, door: Door) -> Credential:
         """The credential for a login that is made now.
@@ -120,6 +130,7 @@ class Logins:
             case TryLater(at):
                 raise Held(at)
             case WaitForOperator():
+                self._waits_for_operator(credential)
                 raise Held(None)
 
     async def _succeeded(self, door: Door, credential: Credential) -> None:
@@ -135,10 +146,15 @@ class Logins:
     ) -> Held | LoginUnavailable:
         """The server refused; returns what the caller raises once this is committed."""
         health, digest = self._health(door), self._digest(door, credential)
+        verdict = self._verdict(door, credential)
+        if verdict is Verdict.OLD:
+            return Held(self.now() + ANOTHER_TOKEN, error)
         if not error.code and (rest := self._rest(door, digest)) > 0:
             # one of several that were on their way together: the server has trouble once, not so many times
             return LoginUnavailable(error.text, retry_after=rest)
         doubted = health.login.about(digest).doubted() if not error.code else None
+        if doubted is not None and verdict is Verdict.RENEW:
+            return Held(self.now() + ANOTHER_TOKEN, error)  # another token is the first thing to try
         if doubted is not None:
             record, wait = doubted
             self._resting[door] = digest, self.now() + timedelta(seconds=wait)
@@ -146,7 +162,8 @@ class Logins:
             return LoginUnavailable(error.text, retry_after=wait)
         provider = self._provider(door)
         record = health.login.about(digest).refused(self.now(), provider.refused_seconds)
-        if isinstance(credential, BearerToken) and record.refusals == 1:
+        command = isinstance(self._server(door).secret, TokenCommand)
+        if (command or verdict is Verdict.RENEW) and record.refusals == 1:
             record = evolve(record, wait_until=self.now() + ANOTHER_TOKEN)
         await health.remember_login(record)
         _log.warn(
@@ -162,6 +179,7 @@ class Logins:
             case TryLater(at):
                 return Held(at, error)
             case _:
+                self._waits_for_operator(credential)
                 return Held(None, error)
 
     def _rest(self, door: Door, digest: str) -> float:
@@ -194,10 +212,65 @@ class Logins:
             case Password(username, password):
                 secret = f"password\0{username}\0{password}"
             case BearerToken(username):
-                secret = f"token\0{username}\0{server.secret}"
+                secret = f"token\0{username}\0{server.secret}\0{credential.grant}".rstrip("\0")
         return hmac.new(self.key.encode(), secret.encode(), hashlib.sha256).hexdigest()[:32]
 
     async def _obtain(self, door: Door) -> Credential:
         server = self._server(door)
-        path = f"accounts.{self.account.tag}.{door}"
-        return await credential_of(self.reactor, server, path, self.environ)
+        match server.secret:
+            case OAuthGrant(name):
+                return bearer_of(server, await self._granted(name))
+            case _:
+                path = f"accounts.{self.account.tag}.{door}"
+                return await credential_of(self.reactor, server, path, self.environ)
+
+    # --- grants ---------------------------------------------------------------------------------------
+
+    async def _granted(self, name: str) -> AccessToken:
+        """A token of a grant; ``Held`` where only a person can help, which the log says once."""
+        if self.grants is None:
+            raise TokenUnavailable(f"[oauth.{name}] is not in use")
+        found = await self.grants.token(name)
+        match found:
+            case AccessToken():
+                self._sign_in = None
+                return found
+            case SignInNeeded(why):
+                if found != self._sign_in:
+                    self._sign_in = found
+                    _log.warn("account {account}: {why}", account=self.account.tag, why=why)
+                raise Held(None, LoginRefused(why))
+            case _:
+                assert_never(found)
+
+    def _verdict(self, door: Door, credential: Credential) -> Verdict | None:
+        """What a refusal says of the token of a grant; ``None`` for another credential."""
+        match credential, self._server(door).secret:
+            case BearerToken(token=token), OAuthGrant(name) if self.grants is not None:
+                return self.grants.refused(name, token)
+            case _:
+                return None
+
+    def _waits_for_operator(self, credential: Credential) -> None:
+        """A credential is not tried any more; that of a grant until somebody signs in."""
+        if isinstance(credential, BearerToken):
+            self._held = credential.grant
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What only a person can mend, for ``status``."""
+        return () if self._sign_in is None else (self._sign_in.why,)
+
+    def somebody_signed_in(self) -> bool:
+        """Whether a login that waits for a person is worth a try: looks at files only, and tells once."""
+        waits = {self._held} - {""}
+        if self._sign_in is not None:
+            waits.add(self._sign_in.grant)
+        if not waits or self.grants is None:
+            return False
+        secrets = {self.account.imap.secret, self.account.smtp.secret}
+        names = [secret.name for secret in secrets if isinstance(secret, OAuthGrant)]
+        fresh = any(self.grants.signed_in(name) not in {*waits, ""} for name in names)
+        if fresh:
+            self._sign_in, self._held = None, ""
+        return fresh

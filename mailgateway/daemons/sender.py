@@ -146,6 +146,11 @@ class Sender(Service):
         self._server.woke()
         self._wake()
 
+    def signed_in(self) -> None:
+        """A person has signed in anew: what waits is tried at once."""
+        self._server.signed_in()
+        self._wake()
+
     def _heard(self, numbered: Numbered) -> None:
         if numbered.event.kind is EventKind.OUTBOX:
             self._wake()

@@ -108,6 +108,11 @@ class ImapSentFolder:
         if self._failure in IMPATIENT:
             self._closed_until = 0.0
 
+    def signed_in(self) -> None:
+        """A person has signed in anew: no login has to wait any more."""
+        if self._failure is FailureClass.CREDENTIAL:
+            self._closed_until = 0.0
+
     def close(self) -> Deferred[None]:
         """Take leave, whoever may be looking; fires within a few seconds."""
         self._closed = True

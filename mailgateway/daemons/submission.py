@@ -110,6 +110,11 @@ class SubmissionServer:
         if self._pause is not None and self._pause.failure in IMPATIENT:
             self._pause = None
 
+    def signed_in(self) -> None:
+        """A person has signed in anew: no login has to wait any more."""
+        if self._pause is not None and self._pause.failure is FailureClass.CREDENTIAL:
+            self._pause = None
+
     def failed(self, error: PeerError) -> None:
         """Something stood in the way: nobody dials for a while."""
         failure = failure_class(error)

@@ -127,6 +127,11 @@ class Watcher(Service):
             self._core.hang_up()
             self._watching.stop()
 
+    def signed_in(self) -> None:
+        """A person has signed in anew: what was held back is tried at once."""
+        if self._watches:
+            self._watching.start()
+
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was learned of the server that the operator may want to know."""

@@ -4,13 +4,21 @@ Whether a credential may be tried is not decided here.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, assert_never
 
 from mailgateway.errors import ConfigError, TlsRefused, TokenUnavailable
 from mailgateway.protocols.dial import Peer
+from mailgateway.protocols.grants import AccessToken, Grants, SignInNeeded
 from mailgateway.protocols.process import run_command
 from mailgateway.secrets import Credential as NamedCredential
-from mailgateway.secrets import PasswordCommand, PasswordEnv, PasswordFile, TokenCommand, read_password
+from mailgateway.secrets import (
+    OAuthGrant,
+    PasswordCommand,
+    PasswordEnv,
+    PasswordFile,
+    TokenCommand,
+    read_password,
+)
 from mailgateway.settings import ServerSettings
 from mailgateway.wire.sasl import BearerToken, Credential, Password, end_of_token
 
@@ -36,11 +44,15 @@ def peer_of(server: ServerSettings) -> Peer:
 
 
 async def credential_of(
-    reactor: Any, server: ServerSettings, path: str, environ: Mapping[str, str]
+    reactor: Any,
+    server: ServerSettings,
+    path: str,
+    environ: Mapping[str, str],
+    grants: Grants | None = None,
 ) -> Credential:
     """The credential as its source gives it now; ``path`` is the server's dotted path in the settings.
 
-    Raises ``TokenUnavailable`` when the source gives none.
+    Raises ``TokenUnavailable`` when the source gives none, also when a person has to sign in first.
     """
     match server.secret:
         case PasswordFile() | PasswordEnv() | NamedCredential() as source:
@@ -53,3 +65,21 @@ async def credential_of(
         case TokenCommand(command):
             token = await run_command(reactor, command)
             return BearerToken(server.username, server.host, server.port, token, end_of_token(token))
+        case OAuthGrant(name):
+            if grants is None:
+                raise TokenUnavailable(f"[oauth.{name}] is not in use here")
+            match await grants.token(name):
+                case AccessToken() as given:
+                    return bearer_of(server, given)
+                case SignInNeeded(why):
+                    raise TokenUnavailable(why)
+                case outcome:
+                    assert_never(outcome)
+        case _:
+            assert_never(server.secret)
+
+
+def bearer_of(server: ServerSettings, token: AccessToken) -> BearerToken:
+    """The token of a grant as it is shown to one server."""
+    origin = token.expires_at, token.issued_at, token.grant
+    return BearerToken(server.username, server.host, server.port, token.text, *origin)

@@ -40,6 +40,7 @@ from mailgateway.http.api import make_site
 from mailgateway.http.doors import Doors
 from mailgateway.http.keys import Keys, read_keys
 from mailgateway.http.limits import share_of
+from mailgateway.protocols.grants import Grants
 from mailgateway.service.memory import GiveBack
 from mailgateway.settings import Settings, load
 from mailgateway.store.threaded import ThreadedDatabase
@@ -144,6 +145,7 @@ class Gateway(MultiService):
         folders = sum(len(account.watch) for account in self.settings.watched)
         scan_interval = stretched(self.settings.daemon.scan_interval_seconds, folders)
         openings, sending = Openings(), self.settings.sending
+        grants = Grants(self.reactor, self.settings.daemon.state_dir, self.settings.oauth)
         self._accounts = [
             AccountService(
                 self.reactor,
@@ -158,6 +160,7 @@ class Gateway(MultiService):
                 keys=self._dns,
                 openings=openings,
                 noted=self._known.note,
+                grants=grants,
             )
             for account in self.settings.watched
         ]

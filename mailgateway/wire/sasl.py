@@ -55,6 +55,9 @@ class BearerToken:
     token: str = field(repr=False, validator=_no_controls)
     expires_at: datetime | None = None
     """When it ends, where that is known; aware."""
+    issued_at: datetime | None = None
+    grant: str = ""
+    """The identity of the grant that it comes from, where we asked for it ourselves."""
 
 
 Credential = Password | BearerToken
