@@ -12,7 +12,7 @@ from mailgateway.mail.tag import without_tags
 LINK_TAKEN_OUT = "(mail link taken out)"
 """Stands where a raw ``mailto:`` link stood."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _DIRECTION = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 """Characters that turn the direction of what follows, on the same line."""
 
@@ -22,6 +22,8 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _RAW = re.compile(r"<?\bmailto:[^\s<>\"'`]+>?", re.IGNORECASE)
+
+_IN_HTML = re.compile(r"\bmailto:[^\s<>\"'`]+", re.IGNORECASE)
 
 
 def clean_lines(text: str) -> str:
@@ -43,6 +45,11 @@ def safe_line(text: str, tags: frozenset[str]) -> str:
 def safe_markdown(text: str, tags: frozenset[str]) -> str:
     """A session's Markdown, lines kept, without the tags of these names and without mail links."""
     return _without_mail_links(without_tags(clean_lines(text), tags))
+
+
+def safe_html(page: str, tags: frozenset[str]) -> str:
+    """The same for what was rendered of it, where entities and escapes have become letters."""
+    return _IN_HTML.sub(LINK_TAKEN_OUT, without_tags(page, tags))
 
 
 def _without_mail_links(text: str) -> str:

@@ -45,6 +45,9 @@ def _mailto(address: str, **fields: str) -> str:
 
 
 def answer_text(offer: Offer, number: int) -> str:
-    """What choosing this option says: its number, and its label where that can be sent back."""
-    sendable = offer.sendable and len(offer.label) <= LABEL_LIMIT
-    return f"{number}. {offer.label}" if sendable else str(number)
+    """What choosing this option says: its number, and its label where that is plain words.
+
+    A label that begins with a mark of its own is left out: behind the number it may look like another choice.
+    """
+    plain = offer.sendable and len(offer.label) <= LABEL_LIMIT and offer.label[:1].isalnum()
+    return f"{number}. {offer.label}" if plain else str(number)

@@ -15,11 +15,10 @@ from urllib.parse import urlsplit
 
 from attrs import field, frozen
 
-from mailgateway.mail.agent_text import clean_lines, one_line
+from mailgateway.mail.agent_text import clean_lines, one_line, safe_html
 from mailgateway.mail.highlight import Palette
 from mailgateway.mail.letter import Letter
 from mailgateway.mail.letter_words import REST
-from mailgateway.mail.tag import without_tags
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -92,7 +91,7 @@ def html_body(markdown: str, shown: Shown, fold_after: int | None = None) -> str
     if rest:
         lines = sum(_weight(block) for block in blocks[at:])
         head += f"<details><summary>{REST} ({lines} lines)</summary><div>{rest}</div></details>"
-    return without_tags(head, shown.tags)
+    return safe_html(head, shown.tags)
 
 
 def learn_links(markdown: str, shown: Shown) -> None:

@@ -122,9 +122,9 @@ def outlook(words: str, text: str, page: str) -> Made:
     return (
         f"{words}\n\n{head}\nSubject: [mg:f913c9] Keep it?\n\n{below}\n",
         (
-            f'<div class="WordSection1">{said}<p class="MsoNormal">&nbsp;</p><div style="border:none;border-top:'
-            f'solid #E1E1E1 1.0pt;padding:3.0pt 0cm 0cm 0cm"><p class="MsoNormal">{marked}<br><b>Subject:</b> '
-            f"[mg:f913c9] Keep it?</p></div>{_renamed(_body(page))}</div>"
+            f'<div class="WordSection1">{said}<p class="MsoNormal">&nbsp;</p><div style="border:none;'
+            'border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0cm 0cm 0cm"><p class="MsoNormal">'
+            f"{marked}<br><b>Subject:</b> [mg:f913c9] Keep it?</p></div>{_renamed(_body(page))}</div>"
         ),
     )
 
@@ -134,12 +134,13 @@ def apple(words: str, text: str, page: str) -> Made:
     del text
     below = _quoted(["", *text_of_page(page, width=400, stars=False, links=False)])
     said = "".join(f"<div>{html.escape(line) or '<br>'}</div>" for line in words.split("\n"))
+    wrote = f"On 1 Dec 2026, at 10:30, {NAME} <{AGENT}> wrote:"
+    cite = f'<blockquote type="cite">{html.escape(wrote)}<br><br></blockquote>'
     return (
-        f"{words}\n\n> On 1 Dec 2026, at 10:30, {NAME} <{AGENT}> wrote:\n{below}\n",
+        f"{words}\n\n> {wrote}\n{below}\n",
         (
-            f'<html><body dir="auto">{said}<div dir="ltr"><br><blockquote type="cite">On 1 Dec 2026, at 10:30, '
-            f'{NAME} &lt;{AGENT}&gt; wrote:<br><br></blockquote></div><blockquote type="cite"><div dir="ltr">'
-            f"{_body(page)}</div></blockquote></body></html>"
+            f'<html><body dir="auto">{said}<div dir="ltr"><br>{cite}</div>'
+            f'<blockquote type="cite"><div dir="ltr">{_body(page)}</div></blockquote></body></html>'
         ),
     )
 
