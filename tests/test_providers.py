@@ -1,5 +1,7 @@
 """The table of providers is read, consistent, and found by host."""
 
+from pathlib import Path
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.providers import (
@@ -16,6 +18,7 @@ from mailgateway.providers import (
     providers,
     username_of,
 )
+from tests.provider_rows import rows
 
 
 class TableTests(SynchronousTestCase):
@@ -145,3 +148,9 @@ class OfferTests(SynchronousTestCase):
         ):
             found = offer_of_domain(domain)
             self.assertEqual(found and list(found.secrets), kinds)
+
+    def test_the_page_tells_what_the_table_holds(self) -> None:
+        """Each row of ``docs/providers.md``, in order; ``python -m tests.provider_rows`` makes them."""
+        page = (Path(__file__).parent.parent / "docs" / "providers.md").read_text(encoding="utf-8")
+        told = [line for line in page.splitlines() if line.startswith("| ")]
+        self.assertEqual(told[2:], rows())

@@ -15,7 +15,7 @@ import mailgateway
 
 VERBS = {
     "demo": ("demo", "Show the main job on an embedded mailbox, in seconds."),
-    "setup": ("setup", "Make the settings for a mailbox: find its servers, ask, write, log in."),
+    "setup": ("setup", "Make the settings for the agents' mailbox ADDRESS."),
     "ensure": ("life", "Start the service if it does not run."),
     "restart": ("life", "Stop the service and start it again."),
     "status": ("status", "Say what the service does, and what it waits for."),
@@ -27,6 +27,7 @@ VERBS = {
     "secret": ("keys", "Say where the session key is."),
     "notify": ("send", "Write to the person, without waiting for a word."),
     "ask": ("send", "Ask the person, and wait for the answer."),
+    "outbox": ("outbox", "List the mails that wait to be sent; try or drop one."),
     "wait": ("receive", "Wait for the next message to the session, and take it."),
     "inbox": ("receive", "List what waits for the session."),
     "attachments": ("attachments", "Write the files that came with a message into a folder."),
