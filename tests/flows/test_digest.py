@@ -1,4 +1,4 @@
-"""Quiet hours and bundles: what is held back, how it leaves, and that nothing is lost or told twice."""
+"""Quiet hours: what is held back, how it leaves, and that nothing is lost or told twice."""
 
 import email
 import email.policy
@@ -14,7 +14,7 @@ from mailgateway.domain.outbox import MailKind, OutboxEvent
 from mailgateway.flows import attention, digest, mode, outbox, settle, sweep
 from mailgateway.flows.bell import EventKind
 from mailgateway.flows.submit import Submitted, first_attempt
-from mailgateway.ids import OutboxId, SessionId
+from mailgateway.ids import OutboxId
 from mailgateway.store import held_mails
 from mailgateway.store import outbox as rows
 from mailgateway.store.database import Tx
@@ -344,50 +344,3 @@ class QuietTests(HeldTestCase):
         self.assertEqual(wait(), 60)
         self.go_to("06:59:30")
         self.assertTrue(25 < wait() <= 30)
-
-
-class BundleTests(HeldTestCase):
-    """Notifications of one session within a moment."""
-
-    attention = Attention(bundle=timedelta(seconds=60))
-
-    def test_they_leave_as_one(self) -> None:
-        """A minute after the first, whatever came meanwhile; each session by itself."""
-        first = self.submit(subject="One")
-        self.gateway.later(seconds=50)
-        second = self.submit(subject="Two")
-        other = self.submit(subject="Three", session=S2)
-        self.assertEqual(first.held_until, second.held_until)
-        self.assertEqual(self.look(), ())
-        self.gateway.later(seconds=10)
-        (together,) = self.look()
-        self.assertEqual(self.row(first).carried_by, together)
-        self.assertEqual(self.row(second).carried_by, together)
-        self.gateway.later(seconds=50)
-        self.assertEqual(self.look(), (other.outbox_id,))
-
-    def test_others_are_not_held(self) -> None:
-        """Questions and settled turns leave at once."""
-        for kind in ("decision", "settle"):
-            self.assertIsNone(self.submit(kind).held_until)
-
-    def test_the_clock_is_set_back(self) -> None:
-        """Nothing waits for a time that is far away."""
-        self.submit(subject="One")
-        self.gateway.later(days=-30)
-        self.assertEqual(len(self.look()), 1)
-
-
-class ManySessionsTests(HeldTestCase):
-    """The order in a digest."""
-
-    def test_sessions_stay_together(self) -> None:
-        """In the order in which they spoke first, each with all its words in their order."""
-        names = [SessionId(f"session-{number}") for number in range(3)]
-        for number, turn in enumerate((0, 1, 0, 2, 1, 0)):
-            self.submit(subject=f"Word {number}.", session=names[turn])
-        self.go_to("07:00")
-        (together,) = self.look()
-        text = self.text(together)
-        places = [text.index(f"Word {number}.") for number in (0, 2, 5, 1, 4, 3)]
-        self.assertEqual(places, sorted(places))

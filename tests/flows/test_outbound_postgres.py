@@ -10,6 +10,7 @@ from mailgateway.store.upgrade import open_engine, upgrade
 from tests.fakes.postgres import fresh_url
 from tests.flows import (
     outbound,
+    test_bundles,
     test_digest,
     test_outbox,
     test_reminders,
@@ -83,7 +84,7 @@ class QuietTests(OnPostgres, test_digest.QuietTests):
     """Mails that are held back over the night."""
 
 
-class BundleTests(OnPostgres, test_digest.BundleTests):
+class BundleTests(OnPostgres, test_bundles.BundleTests):
     """Mails that leave together."""
 
 
