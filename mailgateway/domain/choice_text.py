@@ -5,14 +5,13 @@ say.  Nothing here knows what an option is.
 """
 
 import re
-import sys
 import unicodedata
 from collections.abc import Mapping
 
 from attrs import frozen
 
 _DROPPED = (
-    "*_`\"'´\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f"
+    "*_`\"'\u00b4\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f"
     "\u00bf\u00a1"  # quotes, emphasis, and the marks that open a Spanish question
     "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
     "\ufe0e\ufe0f\u20e3\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"  # keycaps, and skin tones
@@ -92,7 +91,12 @@ def words(text: str) -> str:
     return " ".join(re.findall(r"\w+", text))
 
 
-def alternatives(table: str) -> str:
-    """The entries of a table as one expression, the longest first."""
-    entries = {fold(entry) for entry in table.split("|")}
-    return "|".join(re.escape(sys.intern(entry)) for entry in sorted(entries, key=len, reverse=True))
+def phrases(table: str) -> frozenset[str]:
+    """The entries of a table."""
+    return frozenset(fold(entry) for entry in table.split("|"))
+
+
+def alternatives(*tables: str) -> str:
+    """The entries of tables as one expression, the longest first."""
+    entries = frozenset[str]().union(*map(phrases, tables))
+    return "|".join(re.escape(entry) for entry in sorted(entries, key=lambda entry: (-len(entry), entry)))
