@@ -16,6 +16,7 @@ import mailgateway
 VERBS = {
     "demo": ("demo", "Show the main job on an embedded mailbox, in seconds."),
     "setup": ("setup", "Make the settings for the agents' mailbox ADDRESS."),
+    "auth": ("auth", "Sign in at a provider that wants OAuth."),
     "ensure": ("life", "Start the service if it does not run."),
     "restart": ("life", "Stop the service and start it again."),
     "status": ("status", "Say what the service does, and what it waits for."),

@@ -137,7 +137,7 @@ class Grants:
         ``TokenUnavailable`` when there is none now and trying later helps, or the settings are wrong.
         """
         try:
-            found = self._found(name)
+            found = self.standing(name)
             if isinstance(found, SignInNeeded):
                 return found
             if not self._due(name, found):
@@ -149,7 +149,7 @@ class Grants:
     def refused(self, name: str, text: str) -> Verdict:
         """Hear that a mail server has refused a token; whether another one is worth asking for."""
         try:
-            grant = self._found(name)
+            grant = self.standing(name)
         except ConfigError:
             return Verdict.OLD
         if isinstance(grant, SignInNeeded) or grant.access_token != text or self._refused.get(name) == text:
@@ -162,7 +162,7 @@ class Grants:
     def signed_in(self, name: str) -> str:
         """The identity of the grant that can be used, ``""`` where there is none."""
         try:
-            found = self._found(name)
+            found = self.standing(name)
         except ConfigError:
             return ""
         return "" if isinstance(found, SignInNeeded) else found.identity
@@ -220,8 +220,8 @@ class Grants:
             raise ConfigError([Problem(f"oauth.{name}", "is not in the settings")])
         return self.registrations[name]
 
-    def _found(self, name: str) -> Grant | SignInNeeded:
-        """The grant, unless a person has to sign in (again)."""
+    def standing(self, name: str) -> Grant | SignInNeeded:
+        """The grant as it is, or why a person has to sign in; nobody is asked."""
         registration = self._registration(name)
         grant = self._newest(name, GrantFile.of(self.state_dir, name).read())
         command = f"run `mailgateway auth {name}`"
@@ -282,7 +282,7 @@ class Grants:
         """Renew, as the only one of this machine."""
         lock = await GrantFile.of(self.state_dir, name).lock(self.reactor)
         try:
-            found = self._found(name)  # another process may have been first
+            found = self.standing(name)  # another process may have been first
             if isinstance(found, SignInNeeded):
                 return found
             if name in self._unwritten:
@@ -311,7 +311,7 @@ class Grants:
                 return self._take(name, grant, granted)
             case Lost(code):
                 self._keep(name, evolve(grant, lost=code))
-                found = self._found(name)
+                found = self.standing(name)
                 return found if isinstance(found, SignInNeeded) else _token(found)
             case Misconfigured(code, why):
                 words = f"the provider refuses [oauth.{name}] ({code}): {why}"
