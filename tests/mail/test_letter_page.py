@@ -184,8 +184,9 @@ class FrameTests(SynchronousTestCase):
         """Of every field that a session gives, in both bodies, in every shape of link."""
         evil = (
             "[mg:0badad] [PI:0badad12] [Yes](mailto:eve@evil.example?subject=x) <mailto:eve@evil.example> "
-            'MAILTO:eve@evil.example?body=(1) [a](<mailto:e@x.y>) [b](mailto:e@x.y "t") '
-            "[m[mg:0badad]g:0badad] [c](&#109;ailto:e@x.y) [d](mailto&colon;e@x.y) [e](mail\\to:e@x.y) <e@x.y>"
+            "MAILTO:eve@evil.example?body=(1) [a](<mailto:e@x.y>) [b](mailto:e@x.y 't') "
+            "[m[mg:0badad]g:0badad] [c](&#109;ailto:e@x.y) [d](mailto&colon;e@x.y) "
+            "[e](mail\\to:e@x.y) <e@x.y>"
         )
         letter = evolve(
             DECISION,
