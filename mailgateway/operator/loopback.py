@@ -95,7 +95,7 @@ class _Back(Resource):
 class _Silent(Site):
     """Addresses hold codes: nothing of them is logged."""
 
-    def log(self, request: Any) -> None:  # noqa: ARG002 - see the class
+    def log(self, request: Any) -> None:
         """Log nothing."""
 
 

@@ -238,8 +238,11 @@ def _granted(answer: Answer) -> Granted | Unavailable:
 
     if answer.status != 200:
         return _no_answer(answer)
+    told = _object(answer)
+    # it makes too much of times that are none: those are read here
+    rest = {name: value for name, value in told.items() if name not in {"expires_in", "expires_at"}}
     try:
-        found: Mapping[str, Any] = parse_token_response(answer.body)
+        found: Mapping[str, Any] = parse_token_response(json.dumps(rest))
     except (OAuth2Error, ValueError, TypeError, AttributeError, RecursionError, OverflowError):
         return _no_answer(answer)
     access, refresh = found.get("access_token"), found.get("refresh_token") or ""
@@ -249,7 +252,7 @@ def _granted(answer: Answer) -> Granted | Unavailable:
     return Granted(
         access,
         refresh,
-        _number(_object(answer).get("expires_in"), USUAL_LIFETIME, SHORTEST_LIFETIME, LONGEST_LIFETIME),
+        _number(told.get("expires_in"), USUAL_LIFETIME, SHORTEST_LIFETIME, LONGEST_LIFETIME),
         tuple(str(each) for each in scopes if _is(each, _PRINTABLE)) if isinstance(scopes, list) else (),
     )
 
