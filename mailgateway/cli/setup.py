@@ -1,6 +1,7 @@
 """``setup``: make the settings of an account, with questions at a terminal or by flags alone."""
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import click
 from mailgateway.cli.asking import Asking
 from mailgateway.cli.progress import progress
 from mailgateway.cli.report import Exit, Failed, fail, say, shared
+from mailgateway.settings import Settings
 
 if TYPE_CHECKING:
     from mailgateway.operator.setup import Outcome
@@ -115,9 +117,31 @@ def _set_up(config: str | None, flags: Mapping[str, Any], as_json: bool) -> "Out
     asking = Asking.here(as_json=as_json, aside=wishes.dry_run)
     quiet = as_json or wishes.dry_run  # then the file alone goes to standard output
     try:
-        return Setup(wishes, asking, lambda: progress(as_json=quiet), os.environ, installation).run()
+        return Setup(
+            wishes, asking, lambda: progress(as_json=quiet), os.environ, installation, _sign_in
+        ).run()
     except Refusal as refusal:
         fail(Exit.FAILED, refusal.code, refusal.message, as_json=as_json, more=refusal.details)
+
+
+def _sign_in(settings: Settings, name: str) -> None:
+    """Let the person at this terminal sign in."""
+    from mailgateway.cli.auth import SECONDS, invite  # noqa: PLC0415 - few accounts want it
+    from mailgateway.operator.auth import authorize  # noqa: PLC0415
+    from mailgateway.operator.pasting import Lines  # noqa: PLC0415
+    from mailgateway.operator.running import run  # noqa: PLC0415
+
+    run(
+        lambda reactor: authorize(
+            reactor,
+            settings.daemon.state_dir,
+            name,
+            settings.oauth[name],
+            invite=invite(opens=False),
+            paste=Lines(reactor, sys.stdin.fileno()).next,
+        ),
+        seconds=SECONDS,
+    )
 
 
 def _answer(outcome: "Outcome") -> dict[str, Any]:
@@ -169,6 +193,8 @@ def _next(outcome: "Outcome") -> list[str]:
             f"`mailgateway check{config}`, or `mailgateway setup --force` again."
         )
         return lines
+    skipped = [each for each in outcome.findings if each.state == "skipped"]
+    lines += [f"{each.what[:1].upper()}{each.what[1:]}. {each.advice}" for each in skipped]
     if installed is not None and installed.commands:
         lines += ["Type this to start the service:", *(f"    {each}" for each in installed.commands)]
     elif installed is None:

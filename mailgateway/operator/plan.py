@@ -44,7 +44,7 @@ class SecretPlan:
 class Plan:
     """Everything that goes into the file."""
 
-    account: str
+    account: str = "main"
     address: str
     imap: Server
     smtp: Server

@@ -6,7 +6,7 @@ nowhere else.  The dialogue is blocking: each search or check runs on a reactor 
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ from attrs import define, evolve, field, frozen
 
 from mailgateway.domain.discovery import Choice
 from mailgateway.errors import Refusal
-from mailgateway.operator.findings import Finding, failed
+from mailgateway.operator.findings import Finding, State, failed
 from mailgateway.operator.installing import Installation, Installed
 from mailgateway.operator.plan import (
     SYSTEM_SECRET,
@@ -31,14 +31,11 @@ from mailgateway.operator.servers import Servers
 from mailgateway.operator.settings_file import FOR_ALL, OWNER_ONLY, Secret, Written, place_for, write_settings
 from mailgateway.operator.wishes import Progress, Talk, Wishes
 from mailgateway.providers import Endpoints, SecretKind
-from mailgateway.secrets import Credential, PasswordFile
+from mailgateway.secrets import Credential, PasswordFile, prepare_state_dir
 from mailgateway.settings import Settings
 from mailgateway.settings.tables import ADDRESS, Reading, Wrong
 
 CHECK_SECONDS: Final = 120.0
-SIGN_IN_SECONDS: Final = 1_200.0
-"""A device code lives a quarter of an hour."""
-
 LARGEST_PASSWORD: Final = 4096
 
 _PEOPLE: Final = """
@@ -77,6 +74,8 @@ class Setup:
     progress: Progress
     environ: Mapping[str, str]
     installation: Installation
+    sign_in: Callable[[Settings, str], None]
+    """Lets a person sign in by OAuth, by the name of a table of the settings."""
     _secret: Secret | None = field(default=None, init=False, repr=False)
 
     def run(self) -> Outcome:
@@ -104,7 +103,7 @@ class Setup:
         self.talk.tell("", f"Written: {path}")
         if written.backup is not None:
             self.talk.tell(f"The old settings are {written.backup}.")
-        outcome = evolve(outcome, written=written, findings=self._checked(written.settings))
+        outcome = evolve(outcome, written=written, findings=self._checked(written.settings, plan))
         installed = self.installation.install(path, self._secret_path(), start=outcome.ok)
         return evolve(outcome, installed=installed)
 
@@ -117,7 +116,7 @@ class Setup:
     def _address(self) -> str:
         question = "Mail address of the agents' mailbox"
         if not self.wishes.address:
-            return self.talk.text(question, "the ADDRESS", address_of)
+            return self.talk.text(question, "ADDRESS", address_of)
         try:
             return address_of(self.wishes.address)
         except ValueError as error:
@@ -258,10 +257,17 @@ class Setup:
 
     # The check
 
-    def _checked(self, settings: Settings) -> tuple[Finding, ...]:
-        """Log in to both servers, as the service will; a token is fetched first where OAuth is used."""
+    def _checked(self, settings: Settings, plan: Plan) -> tuple[Finding, ...]:
+        """Log in to both servers, as the service will; where OAuth is used, a person signs in first."""
         if not self.wishes.check:
             return ()
+        if plan.oauth is not None:
+            if self._for_system or not self.talk.present:
+                what = "nobody is signed in yet, so no login was tried"
+                advice = f"Sign in: mailgateway auth {plan.oauth.name}"
+                return (Finding("oauth", State.SKIPPED, what, advice),)
+            prepare_state_dir(settings.daemon.state_dir)
+            self.sign_in(settings, plan.oauth.name)
         from mailgateway.operator.check import check  # noqa: PLC0415 - the mail dialogues, when all is written
 
         readable = self._readable(settings)

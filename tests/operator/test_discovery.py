@@ -89,7 +89,7 @@ class SearchTests(SynchronousTestCase):
     def host(self, world: World, *, ispdb: bool = False) -> str | None:
         """The chosen IMAP server."""
         imap = self.find(world, ispdb=ispdb).imap
-        return imap and str(imap.server)
+        return str(imap.server) if imap else None
 
     def why(self, rank: Rank) -> str:
         """Why a source said nothing."""
