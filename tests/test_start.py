@@ -149,6 +149,7 @@ HEAVY = frozenset(
             "prometheus_client",
             "markdown_it",
             "css_inline",
+            "pygments",
             "graphviz",
             "unittest",
         ),
