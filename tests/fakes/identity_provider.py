@@ -286,7 +286,7 @@ class ProviderProgram:
                 stdout=log,
                 stderr=log,
             )
-        self.port = int(eventually("the provider listens", lambda: told.exists() and told.read_text()) or 0)
+        self.port = int(eventually("the provider listens", lambda: told.read_text() if told.exists() else ""))
         return self
 
     def stop(self) -> None:
