@@ -44,11 +44,16 @@ def _loopback_address() -> str:
 
 @define(eq=False)
 class NameServer:
-    """The server; ``texts`` are the TXT records by their names, any other name does not exist."""
+    """The server; ``texts`` are the TXT records by their names, any other name does not exist.
+
+    ``addresses`` are IPv4 addresses of names, ``services`` the target and port of SRV records.
+    """
 
     folder: Path
     texts: Mapping[str, bytes]
     mood: Mood = Mood.ANSWERS
+    addresses: Mapping[str, str] = field(factory=dict)
+    services: Mapping[str, tuple[str, int]] = field(factory=dict)
     address: str = field(factory=_loopback_address)
     _process: "subprocess.Popen[bytes] | None" = None
 
@@ -85,7 +90,8 @@ class NameServer:
         self.mood = mood
         texts = {name: text.decode("ascii") for name, text in self.texts.items()}
         new = self.folder / "zone.new"
-        new.write_text(json.dumps({"mood": mood, "texts": texts}))
+        zone = {"mood": mood, "texts": texts, "addresses": self.addresses, "services": self.services}
+        new.write_text(json.dumps(zone))
         new.replace(self.folder / "zone.json")
 
     def asked(self) -> list[str]:
@@ -116,15 +122,23 @@ class _Zone:
                 return Deferred()
             case Mood.FAILS:
                 return fail(RuntimeError(name))  # SERVFAIL; an error of DNS would be no such name
+            case Mood.ANSWERS if query.type == dns.A and name in zone["addresses"]:
+                return self._said(name, dns.A, dns.Record_A(zone["addresses"][name], ttl=600))
+            case Mood.ANSWERS if query.type == dns.AAAA and name in zone["addresses"]:
+                return succeed(([], [], []))
+            case Mood.ANSWERS if query.type == dns.SRV and name in zone["services"]:
+                target, port = zone["services"][name]
+                return self._said(name, dns.SRV, dns.Record_SRV(0, 0, port, target.encode(), ttl=600))
             case Mood.ANSWERS if name in zone["texts"]:
                 text = zone["texts"][name].encode("ascii")
                 strings = [text[at : at + 255] for at in range(0, len(text), 255)]
-                record = dns.RRHeader(
-                    name.encode(), dns.TXT, ttl=600, payload=dns.Record_TXT(*strings), auth=True
-                )
-                return succeed(([record], [], []))
+                return self._said(name, dns.TXT, dns.Record_TXT(*strings))
             case Mood.ANSWERS:
                 return fail(DomainError())
+
+    def _said(self, name: str, kind: int, payload: Any) -> "Deferred[Any]":
+        """One record."""
+        return succeed(([dns.RRHeader(name.encode(), kind, ttl=600, payload=payload, auth=True)], [], []))
 
 
 def main(folder: Path, address: str) -> None:
