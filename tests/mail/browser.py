@@ -53,7 +53,7 @@ def page_of(letter: Letter) -> str:
 
 
 @contextmanager
-def shown(opened: Any, page: str, width: int, scheme: str, *, fold: bool = True) -> Iterator[Any]:
+def shown(opened: Any, page: str, width: int, scheme: str) -> Iterator[Any]:
     """One page at so many pixels, ``light`` or ``dark``; nothing is fetched."""
     context = opened.new_context(
         viewport={"width": width, "height": 640}, color_scheme=scheme, device_scale_factor=2, offline=True
@@ -61,8 +61,6 @@ def shown(opened: Any, page: str, width: int, scheme: str, *, fold: bool = True)
     try:
         tab = context.new_page()
         tab.set_content(page)
-        if not fold:
-            tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         yield tab
     finally:
         context.close()
