@@ -258,7 +258,7 @@ class Reading:
         """Whether nothing follows, a new line, or what begins a note; ``strict``: not after a mark alone."""
         lined = self.typed.lined
         rest = lined[end:]
-        if not rest.strip(" .!,-") or rest[0] == "\n" or BECAUSE.match(lined, end) is not None:
+        if not rest.strip(" .!,:-") or rest[0] == "\n" or BECAUSE.match(lined, end) is not None:
             return True
         return not strict and BREAK.match(lined, end) is not None
 

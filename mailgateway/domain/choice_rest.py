@@ -19,7 +19,7 @@ SHORT_NO = 2
 POLITE = re.compile(rf"(?:[ ,.!]*(?:{alternatives(language.POLITE)})(?![\w-]))+")
 BECAUSE = re.compile(rf"[ ,;:.-]*(?:{alternatives(language.BECAUSE)})(?![\w-])")
 PART = re.compile(r"[.,;!:()\n]+ ?| - ")
-BREAK = re.compile(r"[ ]?(?:(?:[,!]|\.+|[;:](?!\n|$))(?=[ \n]|$|[^\W\d])|-+ | -+(?= )|\()[ ]*")
+BREAK = re.compile(r"[ ]?(?:(?:[,!:]|\.+|;(?!\n|$))(?=[ \n]|$|[^\W\d])|-+ | -+(?= )|\()[ ]*")
 """A mark behind which a note may begin; a semicolon at the end of a line asks in Greek."""
 
 _NOT = phrases(language.NOT) | NO
@@ -71,6 +71,8 @@ def speaks_against(offer: Offer, chosen: Collection[int], rest: str) -> bool:
         if _DOUBT.match(text) is not None and not (number == 0 and because is not None):
             return True
         if not offer.plainly(text) <= set(chosen) or (LONE.fullmatch(text) and not offer.plainly(text)):
+            return True
+        if any(form.spoken.startswith(f"{words(text)} ") for form in offer.forms if form.index not in chosen):
             return True
         said = text.split()
         if denies and len(said) <= SHORT_NO and said[0] in _NOT:

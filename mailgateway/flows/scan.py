@@ -17,7 +17,7 @@ from attrs import define, evolve, field, frozen
 from twisted.internet.defer import CancelledError, succeed
 from twisted.logger import Logger
 
-from mailgateway.domain.judge import Judged, Refused
+from mailgateway.domain.judge import Judged
 from mailgateway.errors import PeerError, StoreError
 from mailgateway.flows import held
 from mailgateway.flows.bell import Bell
@@ -31,7 +31,8 @@ from mailgateway.flows.ports import FetchedMail, Mailbox
 from mailgateway.flows.receive import Examined, Received, Window, receive
 from mailgateway.flows.tally import Scanned, Tally
 from mailgateway.flows.texts import runs, with_texts
-from mailgateway.mail.inbound import LARGEST_MAIL, Inbound, is_candidate, read
+from mailgateway.flows.unread import HEADER_LIMIT, too_large, unread
+from mailgateway.mail.inbound import LARGEST_MAIL, is_candidate
 from mailgateway.mail.verdict import Verdict
 from mailgateway.store.database import Database
 
@@ -235,8 +236,8 @@ class Scanner:
         """File a mail whose header fields never come as unreadable, and move the cursor; its UID."""
         mail = FetchedMail(uid, 0, None, b"\r\n")
         words = "the server does not give its header fields"
-        unread = _unread(mail, datetime.now(UTC), Verdict.MALFORMED, words)
-        await self._file(mailbox, fence, uid if through is None else through, [unread], tally)
+        without = unread(mail, datetime.now(UTC), Verdict.MALFORMED, words)
+        await self._file(mailbox, fence, uid if through is None else through, [without], tally)
         return uid
 
     async def _renumbered(self, mailbox: Mailbox, fence: int | None, since: datetime, tally: Tally) -> None:
@@ -329,16 +330,18 @@ class Scanner:
     async def _examine(self, mailbox: Mailbox, mail: FetchedMail) -> Examined | None:
         """Fetch and judge one candidate; ``None`` when it has vanished meanwhile."""
         received_at = mail.received_at or datetime.now(UTC)
-        if mail.raw is None and mail.size > LARGEST_MAIL:
-            return _unread(mail, received_at, Verdict.TOO_LARGE, f"it has {mail.size} octets")
+        large = mail.raw is None and mail.size > LARGEST_MAIL
         place = (mailbox.uid_validity, mail.uid)
         raw = mail.raw
         if raw is None and not self._patience.is_over(place):
             try:
-                raw = await mailbox.fetch_raw(mail.uid, LARGEST_MAIL)
+                raw = await mailbox.fetch_raw(mail.uid, HEADER_LIMIT if large else LARGEST_MAIL)
             except PeerError as error:
                 self._patience.text_failed(place, error)
                 raise
+        if large:
+            self._patience.forget(place)
+            return too_large(mail, received_at, raw, self.rules.filing.own)
         if raw is None:
             return await self._missing(mailbox, mail, received_at)
         self._patience.forget(place)
@@ -372,18 +375,4 @@ class Scanner:
         self._patience.forget(place)
         if not still_there:
             return None
-        return _unread(mail, received_at, Verdict.MALFORMED, "the server does not give its text")
-
-
-def _unread(mail: FetchedMail, received_at: datetime, verdict: Verdict, reason: str) -> Examined:
-    """A mail of which only header fields are known."""
-    try:
-        inbound = read(mail.header)
-    except Exception as error:  # noqa: BLE001 (any defect; the verdict stands without it)
-        inbound = None
-        defective(error, "reading the header of a mail")
-    known = inbound if isinstance(inbound, Inbound) else None
-    digest = hashlib.sha256(mail.header).hexdigest()
-    return Examined(
-        mail.uid, received_at, mail.size, digest, Refused(verdict=verdict, reason=reason, inbound=known)
-    )
+        return unread(mail, received_at, Verdict.MALFORMED, "the server does not give its text")

@@ -271,6 +271,8 @@ UNDECIDED: tuple[tuple[tuple[Option, ...], tuple[str, ...]], ...] = (
             "2? Or is 3 better?",
             "SQLite?",
             "2;",
+            "SQLite, PostgreSQL",
+            "1\nneither",
             "2; ή 3;",
             "1, 2",
             "1 2",
