@@ -14,14 +14,17 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+import click
 from attrs import define, field
 from twisted.trial.unittest import SynchronousTestCase
 
+from mailgateway.cli.main import command
 from mailgateway.secrets import PasswordFile
 from mailgateway.settings import Authentication, Tls, load
 from tests.fakes.authority import Authority
 from tests.fakes.dovecot import Dovecot
 from tests.fakes.smtp_sink import SmtpSink, free_port
+from tests.test_docs import DOCS, typed
 
 PASSWORD = "correct horse"
 SECONDS = 60
@@ -262,6 +265,16 @@ class SetupTests(SynchronousTestCase):
         programs = Path(sys.executable).parent
         self.assertIn(f"ExecStart={programs}/twistd --pidfile= --nodaemon mailgateway\n", unit.read_text())
         self.assertIn("systemctl --user enable --now mailgateway", told["commands"])
+
+    def test_what_the_page_tells_to_type(self) -> None:
+        """Each command of ``docs/setup.md`` is one that the command takes, arguments and all."""
+        verb = command.get_command(click.Context(command), "setup")
+        assert verb is not None
+        seen = [words[1:] for words in typed(DOCS / "setup.md") if words[1:2] == ["setup"]]
+        for words in seen:
+            context = verb.make_context("setup", list(words[1:]))
+            self.assertIn("@", context.params["address"])
+        self.assertGreater(len(seen), 4)
 
     # In a terminal
 
