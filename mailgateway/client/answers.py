@@ -129,12 +129,27 @@ class Recipient(TypedDict):
 class Outbox(TypedDict):
     """``GET /outbox/{id}``."""
 
+    id: str
+    kind: str
+    sessionId: str
+    subject: str
+    messageId: str
+    createdAt: str
+    nextAttemptAt: NotRequired[str | None]
+    questionId: NotRequired[str | None]
     state: str
     attempts: int
     lastError: str
     recipients: list[Recipient]
     heldUntil: NotRequired[str]
     carriedBy: NotRequired[str]
+
+
+class OutboxPage(TypedDict):
+    """``GET /outbox``: the last submitted first."""
+
+    mails: list[Outbox]
+    nextCursor: NotRequired[str | None]
 
 
 class Reloaded(TypedDict):

@@ -12,7 +12,18 @@ from pathlib import Path
 from typing import Any, Literal, Self, cast
 from urllib.parse import quote
 
-from mailgateway.client.answers import Delivery, Event, Fate, Health, Mode, Outbox, Presence, Reloaded, Sent
+from mailgateway.client.answers import (
+    Delivery,
+    Event,
+    Fate,
+    Health,
+    Mode,
+    Outbox,
+    OutboxPage,
+    Presence,
+    Reloaded,
+    Sent,
+)
 from mailgateway.client.connection import Answer, Base, connect, demand_proof, exchange, json_of, refusal_of
 from mailgateway.client.events import read_events
 from mailgateway.client.failures import ServiceUnreachable, WrongService
@@ -216,6 +227,22 @@ class Client(QuestionCalls):
     def outbox(self, outbox: str) -> Outbox:
         """How far a mail of ours has come."""
         return cast("Outbox", self._call("GET", f"/outbox/{quote(outbox, safe='')}"))
+
+    def outbox_list(
+        self, state: str | None = None, *, limit: int | None = None, cursor: str | None = None
+    ) -> OutboxPage:
+        """The mails of this machine in a state (``open``: that wait for something), the last one first."""
+        wanted = query(state=state, limit=None if limit is None else str(limit), cursor=cursor)
+        return cast("OutboxPage", self._call("GET", f"/outbox{wanted}"))
+
+    def retry(self, outbox: str, *, unclear: bool = False) -> Outbox:
+        """Have a mail tried now; ``unclear`` allows that the person gets it twice."""
+        body = {"unclear": True} if unclear else {}
+        return cast("Outbox", self._call("POST", f"/outbox/{quote(outbox, safe='')}/retry", body))
+
+    def drop(self, outbox: str) -> Outbox:
+        """Have a mail tried no more."""
+        return cast("Outbox", self._call("POST", f"/outbox/{quote(outbox, safe='')}/drop", {}))
 
     def inbound(self, since: str | None = None) -> list[Fate]:
         """The fates of mail that came in since a time, newest first (with ``person.key``)."""

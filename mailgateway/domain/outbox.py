@@ -80,6 +80,10 @@ class OutboxEvent(StrEnum):
     """A server has taken it, and reports that nobody will get it."""
     CARRY = "carry"
     """It leaves within another mail."""
+    RETRY = "retry"
+    """Somebody wants it to be tried now."""
+    DROP = "drop"
+    """Somebody wants it to be tried no more."""
 
 
 def _moves() -> dict[tuple[OutboxState, OutboxEvent], OutboxState]:
@@ -92,6 +96,10 @@ def _moves() -> dict[tuple[OutboxState, OutboxEvent], OutboxState]:
         (OutboxState.QUEUED, OutboxEvent.ARRIVED): OutboxState.SENT,
         (OutboxState.QUEUED, OutboxEvent.CARRY): OutboxState.CARRIED,
     }
+    for state in (OutboxState.QUEUED, OutboxState.UNCLEAR):
+        moves[state, OutboxEvent.RETRY] = state
+        moves[state, OutboxEvent.DROP] = OutboxState.CANCELLED
+    moves[OutboxState.FAILED, OutboxEvent.RETRY] = OutboxState.QUEUED
     # A late answer still counts for a mail that was given up as unclear meanwhile.
     for state in (OutboxState.SENDING, OutboxState.UNCLEAR):
         moves[state, OutboxEvent.ACCEPTED] = OutboxState.SENT
@@ -125,6 +133,9 @@ class RecipientState(StrEnum):
     BOUNCED = "bounced"
     """A server has taken it, and reports that it could not be delivered."""
 
+
+OPEN_STATES = frozenset({OutboxState.QUEUED, OutboxState.SENDING, OutboxState.UNCLEAR})
+"""Where a mail has not come to its end."""
 
 OPEN_RECIPIENTS = frozenset({RecipientState.WAITING, RecipientState.UNCLEAR})
 """Whoever may get the mail still."""
@@ -182,6 +193,11 @@ class OutboxRow:
     """When it may leave, as far as is known; ``None``: it is not held back."""
     carried_by: OutboxId | None = None
     """The mail that it left within."""
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it may have arrived though nobody has said so."""
+        return not _DOUBTS.isdisjoint(recipient.state for recipient in self.recipients)
 
     @property
     def temporary(self) -> bool:

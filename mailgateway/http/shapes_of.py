@@ -6,6 +6,7 @@ from mailgateway.domain.identity import Identity
 from mailgateway.domain.outbox import MailKind, OutboxRow
 from mailgateway.flows.deliver import Claimant, Target
 from mailgateway.flows.fates import Fate
+from mailgateway.flows.outbox_orders import Page
 from mailgateway.flows.ports import AccountStatus, Reloaded, ScanSummary
 from mailgateway.flows.sessions import Ping, Presence
 from mailgateway.flows.submit import SendRequest, Submitted
@@ -126,13 +127,26 @@ def sent(submitted: Submitted) -> shapes.Sent:
 def outbox_row(row: OutboxRow) -> shapes.OutboxRow:
     """Say how far a mail has come."""
     return shapes.OutboxRow(
+        id=row.id,
+        kind=row.kind,
+        session_id=row.session_id,
+        subject=row.subject,
+        message_id=row.message_id,
+        created_at=row.created_at,
         state=row.state,
         attempts=row.attempts,
         last_error=row.last_error,
         recipients=tuple(shapes.Recipient(each.address, each.state) for each in row.recipients),
+        next_attempt_at=row.next_attempt_at,
+        question_id=row.question_id,
         held_until=row.held_until,
         carried_by=row.carried_by,
     )
+
+
+def outbox_page(page: Page) -> shapes.OutboxPage:
+    """Make a page of the outbox."""
+    return shapes.OutboxPage(tuple(map(outbox_row, page.mails)), page.cursor)
 
 
 def fate(found: Fate) -> shapes.Fate:

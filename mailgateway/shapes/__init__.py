@@ -26,6 +26,7 @@ from mailgateway.shapes.answers import (
     Sent,
 )
 from mailgateway.shapes.fields import members, plain, read, rfc3339, schema, write
+from mailgateway.shapes.outbox import OPEN, OutboxPage, OutboxQuery, RetryRequest
 from mailgateway.shapes.question_answers import (
     AnsweredShape,
     BatchShape,
@@ -81,6 +82,7 @@ from mailgateway.shapes.requests import (
 from mailgateway.shapes.text import parse, printed, read_query
 
 __all__ = [
+    "OPEN",
     "AccountState",
     "AnswerQuery",
     "AnswerRequest",
@@ -115,6 +117,8 @@ __all__ = [
     "NoQuery",
     "Nothing",
     "OptionShape",
+    "OutboxPage",
+    "OutboxQuery",
     "OutboxRow",
     "Pending",
     "PendingQuery",
@@ -129,6 +133,7 @@ __all__ = [
     "Recipient",
     "Reloaded",
     "ReparentRequest",
+    "RetryRequest",
     "ReviseRequest",
     "SendBody",
     "Sent",

@@ -154,10 +154,18 @@ class Recipient:
 class OutboxRow:
     """How far a mail that leaves has come; ``carried_by`` is the mail that it left within, if any."""
 
+    id: str
+    kind: str
+    session_id: str
+    subject: str = field(repr=False)
+    message_id: str
+    created_at: datetime
     state: str
     attempts: int
     last_error: str
     recipients: tuple[Recipient, ...]
+    next_attempt_at: datetime | None = None
+    question_id: str | None = None
     held_until: datetime | None = None
     carried_by: str | None = None
 

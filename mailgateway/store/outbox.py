@@ -106,6 +106,37 @@ def find(tx: Tx, outbox_id: OutboxId) -> OutboxRow | None:
     return None if row is None else _value(tx, row)
 
 
+def of_machine(tx: Tx, outbox_id: OutboxId, machine_id: MachineId) -> OutboxRow | None:
+    """One mail that was submitted on this machine, with its recipients, or ``None``."""
+    row = tx.execute(
+        select(*_FACTS).where(outbox.c.id == outbox_id, outbox.c.machine_id == machine_id)
+    ).one_or_none()
+    return None if row is None else _value(tx, row)
+
+
+def page(
+    tx: Tx,
+    machine_id: MachineId,
+    states: Collection[OutboxState],
+    sessions: Collection[SessionId],
+    before: int | None,
+    limit: int,
+) -> tuple[tuple[int, OutboxRow], ...]:
+    """The machine's mails in these states, the last submitted first, each with its number.
+
+    With ``sessions`` those of these sessions alone, with ``before`` those of a smaller number.
+    """
+    query = select(*_FACTS).where(outbox.c.machine_id == machine_id)
+    if states:
+        query = query.where(outbox.c.state.in_([state.value for state in states]))
+    if sessions:
+        query = query.where(outbox.c.session_id.in_(list(sessions)))
+    if before is not None:
+        query = query.where(outbox.c.number < before)
+    rows = tx.execute(query.order_by(outbox.c.number.desc()).limit(limit)).all()
+    return tuple((row.number, _value(tx, row)) for row in rows)
+
+
 def by_key(tx: Tx, session_id: SessionId, key: str) -> tuple[OutboxRow, str] | None:
     """The mail that the session submitted under this idempotency key, and the digest of its content."""
     row = tx.execute(

@@ -51,18 +51,21 @@ class MovesTests(SynchronousTestCase):
     """The table of moves."""
 
     def test_what_ended_stays_ended(self) -> None:
-        """No event leads out of sent, failed or cancelled, but the news that what was sent came back."""
+        """No event leads out of an end, but news that what was sent came back, and the wish to try anew."""
         for state in (OutboxState.SENT, OutboxState.FAILED, OutboxState.CANCELLED):
             for event in OutboxEvent:
-                bounced = state is OutboxState.SENT and event is OutboxEvent.BOUNCED
-                self.assertEqual(advance(state, event), OutboxState.FAILED if bounced else None)
+                after = {
+                    (OutboxState.SENT, OutboxEvent.BOUNCED): OutboxState.FAILED,
+                    (OutboxState.FAILED, OutboxEvent.RETRY): OutboxState.QUEUED,
+                }
+                self.assertEqual(advance(state, event), after.get((state, event)))
 
     def test_nothing_is_sent_that_was_not_claimed(self) -> None:
         """From ``queued`` only a claim leads to a server; a reply may show that an earlier copy arrived."""
         reachable = {event for (state, event) in MOVES if state is OutboxState.QUEUED}
-        self.assertEqual(
-            reachable, {OutboxEvent.CLAIM, OutboxEvent.CANCEL, OutboxEvent.ARRIVED, OutboxEvent.CARRY}
-        )
+        away = {OutboxEvent.CANCEL, OutboxEvent.ARRIVED, OutboxEvent.CARRY, OutboxEvent.DROP}
+        self.assertEqual(reachable, {OutboxEvent.CLAIM, OutboxEvent.RETRY, *away})
+        self.assertEqual(advance(OutboxState.QUEUED, OutboxEvent.RETRY), OutboxState.QUEUED)
 
 
 class ConclusionTests(SynchronousTestCase):

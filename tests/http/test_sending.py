@@ -7,10 +7,11 @@ from datetime import UTC, datetime, time
 from attrs import evolve
 
 from mailgateway.domain.attention import Attention, QuietHours
-from mailgateway.domain.outbox import RecipientOutcome, RecipientVerdict
+from mailgateway.domain.outbox import OutboxState, RecipientOutcome, RecipientVerdict
 from mailgateway.errors import StoreUnavailable
 from mailgateway.flows import outbox
 from mailgateway.ids import AccountName
+from mailgateway.shapes.outbox import OPEN, STATES
 from tests.http.case import MAIL, WHO, RouteCase
 from tests.http.rig import BOUND, done, request
 
@@ -51,6 +52,30 @@ class SendTests(RouteCase):
             self.assertEqual(row["heldUntil"], answer.json["heldUntil"])
         health = self.ask("GET", "/health", key=None).json
         self.assertEqual((health["held"], health["heldUntil"]), (2, answer.json["heldUntil"]))
+
+    def test_the_outbox(self) -> None:
+        """Listed page by page, tried, dropped; a key of other sessions sees and moves nothing."""
+        ids = [self.ask("POST", "/send", MAIL).json["outboxId"] for _ in range(3)]
+        page = self.ask("GET", "/outbox?state=open&limit=2").json
+        self.assertEqual([mail["id"] for mail in page["mails"]], [ids[2], ids[1]])
+        rest = self.ask("GET", f"/outbox?state=open&limit=2&cursor={page['nextCursor']}").json
+        self.assertEqual(([mail["id"] for mail in rest["mails"]], "nextCursor" in rest), ([ids[0]], False))
+        self.assertEqual(self.ask("GET", "/outbox", key=BOUND).json["mails"], [])
+        for order in ("retry", "drop"):
+            self.refused(self.ask("POST", f"/outbox/{ids[0]}/{order}", {}, key=BOUND), 403, "not_yours")
+            self.refused(self.ask("POST", f"/outbox/none/{order}", {}), 404, "unknown")
+        self.conclude(RecipientVerdict.UNCLEAR, 0)
+        self.refused(self.ask("POST", f"/outbox/{ids[0]}/retry", {}), 409, "may_have_arrived")
+        tried = self.ask("POST", f"/outbox/{ids[0]}/retry", {"unclear": True}).json
+        self.assertEqual((tried["id"], tried["state"]), (ids[0], "unclear"))
+        self.assertEqual(self.ask("POST", f"/outbox/{ids[1]}/drop").json["state"], "cancelled")
+        self.refused(self.ask("POST", f"/outbox/{ids[1]}/retry", {}), 409, "settled")
+        for query in ("state=lost", "limit=0", "cursor=x", "state=open&state=sent"):
+            self.refused(self.ask("GET", f"/outbox?{query}"), 400, "invalid")
+
+    def test_the_states_are_those_of_the_domain(self) -> None:
+        """What may be asked for is what a mail may be."""
+        self.assertEqual(set(STATES) - {OPEN}, {state.value for state in OutboxState})
 
     def test_the_budget_says_when_to_come_back(self) -> None:
         """In the body and in the header."""
