@@ -16,13 +16,13 @@ from typing import Any
 
 import click
 from attrs import define, field
-from twisted.trial.unittest import SynchronousTestCase
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from mailgateway.cli.main import command
 from mailgateway.secrets import PasswordFile
 from mailgateway.settings import Authentication, Tls, load
 from tests.fakes.authority import Authority
-from tests.fakes.dovecot import Dovecot
+from tests.fakes.dovecot import Dovecot, require
 from tests.fakes.smtp_sink import SmtpSink, free_port
 from tests.test_docs import DOCS, typed
 
@@ -275,6 +275,52 @@ class SetupTests(SynchronousTestCase):
             context = verb.make_context("setup", list(words[1:]))
             self.assertIn("@", context.params["address"])
         self.assertGreater(len(seen), 4)
+
+    def test_the_service_of_the_machine(self) -> None:
+        """As root, on a copy of /etc: settings for all to read, the secret for root, a key for the group."""
+        require("unshare", "util-linux")
+        if os.getuid() != 0:
+            raise SkipTest("only root can give a command another /etc")
+        etc = self.folder / "etc"
+        subprocess.run(["cp", "-a", "/etc", str(etc)], check=True)
+        flags = ["agent@example.org", *self.servers(), "--password-stdin", "--allow", "robin@example.org"]
+        inside = 'mount --bind "$0" /etc && exec "$@"'
+        done = subprocess.run(
+            [
+                "unshare",
+                "-m",
+                "sh",
+                "-c",
+                inside,
+                str(etc),
+                sys.executable,
+                "-c",
+                PROGRAM,
+                "setup",
+                *flags,
+                "--no-check",
+                "--systemd",
+                "system",
+                "--json",
+            ],
+            input=PASSWORD,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            env=self.environment,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        told = json.loads(done.stdout)
+        ours = etc / "mailgateway"
+        modes = {path.name: self.mode(path) for path in ours.iterdir()}
+        self.assertEqual(modes, {"config.toml": 0o644, "main.password": 0o600, "agents.key": 0o640})
+        self.assertIn('credential = "mail"', (ours / "config.toml").read_text())
+        unit = (etc / "systemd/system/mailgateway-system.service").read_text()
+        self.assertIn("LoadCredential=mail:/etc/mailgateway/main.password\n", unit)
+        self.assertTrue((etc / "systemd/system/mailgateway.socket").exists())
+        self.assertIn("chgrp mailgateway /etc/mailgateway/agents.key", told["commands"])
+        self.assertEqual(self.dovecot.logins(), 0)
 
     # In a terminal
 
