@@ -78,6 +78,8 @@ def foot(letter: Letter, *, tappable: bool) -> tuple[str, ...]:
 def _foot_of_question(letter: Letter, *, tappable: bool) -> tuple[str, ...]:
     if not letter.options:
         how = "Reply in your own words."
+    elif tappable and letter.multi:
+        how = "Tap an option and send the mail that opens; for several, reply with numbers (such as 1, 2)."
     elif tappable:
         how = "Tap an option and send the mail that opens, or reply in your own words."
     elif letter.multi:

@@ -171,10 +171,24 @@ class SafetyTests(SynchronousTestCase):
         subject=st.text(max_size=80),
     )
     def test_no_text_makes_a_faulty_page(self, text: str, subject: str) -> None:
-        """Nor a link of the session's that answers."""
-        checker = checked(evolve(DECISION, subject=subject, text=text, options=(), card_url=""))
+        """Nor a link of the session's that answers, whichever field it stands in."""
+        offers = (Offer(label=subject, value=text, description=text, impact=text), Offer(label=text))
+        letter = evolve(
+            DECISION,
+            subject=subject,
+            text=text,
+            ambiguity=text,
+            options=offers,
+            recommendation=subject,
+            who=Who(title=text, project=subject, branch=text, device=subject),
+        )
+        checker = checked(letter)
         self.assertEqual(checker.faults, [])
-        self.assertFalse([link for link in checker.links if link.startswith("mailto:")])
+        ours = [link for link in checker.links if link.startswith("mailto:")]
+        self.assertEqual(len(ours), len(offers))
+        self.assertTrue(
+            all(link.startswith("mailto:agent@example.org?subject=Re%3A%20%5Bmg%3Af913c9") for link in ours)
+        )
 
 
 class FrameTests(SynchronousTestCase):
