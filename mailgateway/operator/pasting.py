@@ -51,26 +51,30 @@ class Lines:
         except OSError:
             data = b""
         self._kept = (self._kept + data)[-LONGEST:]
-        wanted = self._wanted
-        if data and b"\n" not in self._kept:
-            return
-        self._leave()
-        if wanted is None:
-            return
-        if data:
+        if not data:
+            self._end()
+        elif b"\n" in self._kept and self._wanted is not None:
+            wanted = self._wanted
+            self._leave()
             wanted.callback(self._line())
-        else:
-            self._ended = True
-            rest, self._kept = self._kept, b""
-            wanted.callback(rest.decode("utf-8", "replace")) if rest else wanted.errback(EOFError())
 
     def connectionLost(self, reason: Failure) -> None:  # noqa: ARG002, N802 - the reactor's
-        """The reactor lets go."""
-        self._ended = True
+        """Nobody writes any more."""
+        self._end()
 
     def _line(self) -> str:
         line, _, self._kept = self._kept.partition(b"\n")
         return line.decode("utf-8", "replace").removesuffix("\r")
+
+    def _end(self) -> None:
+        """Give what is left, if it is anything."""
+        self._ended = True
+        wanted, rest, self._kept = self._wanted, self._kept, b""
+        self._leave()
+        if wanted is not None and rest:
+            wanted.callback(rest.decode("utf-8", "replace"))
+        elif wanted is not None:
+            wanted.errback(EOFError())
 
     def _leave(self) -> None:
         self._wanted = None
