@@ -61,6 +61,8 @@ class Provider:
     """Whether the submission server puts a copy into the Sent folder by itself."""
     append_sent: bool = True
     """Whether a copy may be put there at all."""
+    rewrites_ids: bool = False
+    """Whether the submission server gives mails another Message-ID, and does not say which."""
     results: Results = field(default=Results.ABOVE, converter=Results)
     refused_seconds: float = 0.0
     """How long a refused login rests before its one further try, where ten minutes are not enough."""

@@ -43,7 +43,7 @@ class TableTests(SynchronousTestCase):
     def test_who_saves_what_is_sent(self) -> None:
         """Only those of whom it is known, and Gmail gets no copy whatever a search finds."""
         saving = {each.name for each in providers() if each.saves_sent}
-        self.assertEqual(saving, {"Gmail", "Microsoft 365", "Zoho"})
+        self.assertEqual(saving, {"Gmail", "Microsoft 365", "Zoho", "QQ"})
         self.assertEqual([each.name for each in providers() if not each.append_sent], ["Gmail"])
 
     def test_folder_names_are_in_lower_case_and_single(self) -> None:

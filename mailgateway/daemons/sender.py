@@ -27,6 +27,7 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from mailgateway.daemons.logins import Logins
+from mailgateway.daemons.read_back import ReadBack
 from mailgateway.daemons.submission import HELD_WORDS, SubmissionServer, reply_code
 from mailgateway.daemons.tasks import Tasks, to_the_end
 from mailgateway.daemons.watching import Held
@@ -38,6 +39,7 @@ from mailgateway.flows.bell import Bell, EventKind, Numbered
 from mailgateway.flows.outbox import Claimed
 from mailgateway.flows.ports import Database, SentFolder
 from mailgateway.ids import MessageId, OutboxId
+from mailgateway.providers import of_smtp
 from mailgateway.wire.smtp_outcome import Accepted, Outcome, Rejected, TryLater, Unclear, given_id
 from mailgateway.wire.submission import Submission
 
@@ -113,6 +115,7 @@ class Sender(Service):
     keeps_copies: bool = False
     """Whether copies of what is sent are to be put into the Sent folder."""
     _server: SubmissionServer = field(init=False)
+    _read_back: ReadBack | None = field(default=None, init=False)
     _tasks: Tasks = field(factory=Tasks, init=False)
     _lanes: set[Lane] = field(factory=set, init=False)
     _wanted: bool = field(default=False, init=False)
@@ -122,6 +125,8 @@ class Sender(Service):
 
     def __attrs_post_init__(self) -> None:
         self._server = SubmissionServer(self.reactor, self.logins, self.hostname)
+        if self.sent is not None and of_smtp(self.logins.account.smtp.host).rewrites_ids:
+            self._read_back = ReadBack(self.reactor, self.database, self.sent, self._tasks)
 
     def startService(self) -> None:
         """Begin to send."""
@@ -303,6 +308,8 @@ class Sender(Service):
                 await self._rest(pause)
                 pause = min(pause * 2, LONGEST_STORE_PAUSE_SECONDS)
             else:
+                if state is OutboxState.SENT and attempted.other_id is None and self._read_back is not None:
+                    self._read_back.begin(claimed.id)
                 self._log.info(
                     "mail {id}, attempt {attempt}: {state}",
                     id=claimed.id,

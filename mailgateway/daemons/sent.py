@@ -29,7 +29,8 @@ from mailgateway.domain.reconnect import FailureClass, delay_seconds, failure_cl
 from mailgateway.domain.special_use import Folder, find_sent
 from mailgateway.errors import CommandRefused, LoginUnavailable, PeerError, Throttled, Unreachable
 from mailgateway.flows.ports import SentFolder
-from mailgateway.ids import MessageId
+from mailgateway.ids import MessageId, OutboxId
+from mailgateway.mail.compose import ID_HEADER
 from mailgateway.mail.decode import parse_fields_kindly, split_message
 from mailgateway.protocols.imap import ImapConnection
 from mailgateway.protocols.servers import peer_of
@@ -48,6 +49,9 @@ KEEP_SECONDS = 900.0
 
 MOST_FOUND = 20
 """So many mails that a search found are read: servers search for parts of words."""
+
+HEADER_OCTETS = 65_536
+"""Octets of a mail that surely hold its header."""
 
 LONGEST_ID = 500
 """Octets of a Message-ID; the line of a search has its bound."""
@@ -84,7 +88,19 @@ class ImapSentFolder:
 
         async def look(connection: ImapConnection) -> bytes | None:
             await connection.select(self._sent(), read_only=True)
-            return await _search(connection, message_id, limit)
+            return await _search(connection, "Message-ID", message_id, limit)
+
+        return await self._use(look, LOOK_SECONDS)
+
+    async def id_of(self, outbox_id: OutboxId) -> MessageId | None:
+        """The Message-ID that a mail of our outbox has there, found by our own header alone."""
+
+        async def look(connection: ImapConnection) -> MessageId | None:
+            await connection.select(self._sent(), read_only=True)
+            raw = await _search(connection, ID_HEADER, outbox_id, HEADER_OCTETS)
+            return (
+                None if raw is None else MessageId(_values(raw, "Message-ID")[0].decode("ascii", "replace"))
+            )
 
         return await self._use(look, LOOK_SECONDS)
 
@@ -94,7 +110,7 @@ class ImapSentFolder:
         async def put(connection: ImapConnection) -> bool:
             folder = self._sent()
             await connection.select(folder, read_only=True)
-            if await _search(connection, message_id, 65_536) is not None:
+            if await _search(connection, "Message-ID", message_id, HEADER_OCTETS) is not None:
                 return False
             await connection.append(folder, raw)
             return True
@@ -224,24 +240,23 @@ class ImapSentFolder:
             self._leaving = self._tasks.start(connection.logout(), "taking leave of the Sent folder")
 
 
-async def _search(connection: ImapConnection, message_id: MessageId, limit: int) -> bytes | None:
-    """The mail with this Message-ID in the selected folder: a search finds parts of it as well."""
-    if len(message_id.encode()) > LONGEST_ID:
+async def _search(connection: ImapConnection, name: str, value: str, limit: int) -> bytes | None:
+    """The mail whose field is exactly this, in the selected folder: a search finds parts of it as well."""
+    if len(value.encode()) > LONGEST_ID:
         raise CommandRefused("the Message-ID is too long to be searched for", code="TOOLONG")
-    found = await connection.search_header("Message-ID", message_id)
+    found = await connection.search_header(name, value)
     newest = (uid for first, last in reversed(found.ranges) for uid in range(last, first - 1, -1))
     for uid in islice(newest, MOST_FOUND):
         raw = await connection.fetch_message(uid, limit)
-        if raw is not None and _is_called(raw, message_id):
+        if raw is not None and value.encode() in _values(raw, name) and _values(raw, "Message-ID"):
             return raw
     return None
 
 
-def _is_called(raw: bytes, message_id: MessageId) -> bool:
-    """Whether this is the mail's own Message-ID, and not one that it speaks of."""
+def _values(raw: bytes, name: str) -> list[bytes]:
+    """What the mail's own header says in the field, and not what its text speaks of."""
     block, _ = split_message(raw)
-    named = (each.value.strip() for each in parse_fields_kindly(block) if each.name == "message-id")
-    return message_id.encode() in named
+    return [each.value.strip() for each in parse_fields_kindly(block) if each.name == name.lower()]
 
 
 _proof: type[SentFolder] = ImapSentFolder

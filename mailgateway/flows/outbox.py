@@ -169,6 +169,19 @@ async def conclude(
     return done.state
 
 
+async def renamed(database: Database, outbox_id: OutboxId, other_id: MessageId) -> bool:
+    """A mail that was sent has this Message-ID at its reader's; whether that was news."""
+
+    def work(tx: Tx) -> bool:
+        found = outbox.find(tx, outbox_id)
+        if found is None or found.message_id == other_id:
+            return False
+        threads.add_other(tx, found.message_id, other_id)
+        return True
+
+    return await database.run(work)
+
+
 _OPEN_TO_NEWS = frozenset({OutboxState.SENDING, OutboxState.UNCLEAR})
 
 

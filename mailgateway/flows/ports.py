@@ -11,7 +11,7 @@ from typing import Protocol
 from attrs import field, frozen
 
 from mailgateway.domain.account import AccountState
-from mailgateway.ids import AccountName, MessageId
+from mailgateway.ids import AccountName, MessageId, OutboxId
 from mailgateway.mail.dkim_key import KeyAnswer
 from mailgateway.store.database import Database
 
@@ -110,6 +110,9 @@ class SentFolder(Protocol):
 
     async def find(self, message_id: MessageId, limit: int = 65_536) -> bytes | None:
         """The mail with exactly this Message-ID, its first ``limit`` octets; ``None``: it is not there."""
+
+    async def id_of(self, outbox_id: OutboxId) -> MessageId | None:
+        """The Message-ID that the mail of our outbox has there; ``None``: it is not there."""
 
     async def keep(self, raw: bytes, message_id: MessageId) -> bool:
         """Put this mail there, unless one with its Message-ID is there; whether it was put there."""

@@ -14,7 +14,7 @@ from mailgateway.errors import (
     Throttled,
     Unreachable,
 )
-from mailgateway.ids import MessageId
+from mailgateway.ids import MessageId, OutboxId
 from tests.daemons.sent_imap import SentHabits
 from tests.daemons.world import IMAP_PORT, PASSWORD, Network, Run
 from tests.flows.outbound import OutboundTestCase
@@ -75,6 +75,25 @@ class SentTestCase(OutboundTestCase):
     def failed(self, looking: "Deferred[Any]", kind: type[PeerError]) -> Any:
         """What stood in the way."""
         return self.failureResultOf(looking, kind).value
+
+
+class IdTests(SentTestCase):
+    """What a mail of ours is called there."""
+
+    def test_by_our_own_header(self) -> None:
+        """The whole value in the header counts; what only speaks of it, or has no id, is another mail."""
+        mine = b"X-Mailgateway-Id: o-1\r\nMessage-ID: <theirs@qq.com>\r\n\r\nWords.\r\n"
+        others = [
+            b"Message-ID: <a@b>\r\n\r\nX-Mailgateway-Id: o-1\r\n",
+            b"X-Mailgateway-Id: o-12\r\nMessage-ID: <a@b>\r\n\r\n",
+            b"X-Mailgateway-Id: o-1\r\n\r\nno id\r\n",
+        ]
+        for mails, expected in (([*others], None), ([mine, *others], MessageId("<theirs@qq.com>"))):
+            self.habits.folders[b"Sent"] = mails
+            looking = Deferred.fromCoroutine(self.sent.id_of(OutboxId("o-1")))
+            self.network.settle()
+            self.assertEqual(self.successResultOf(looking), expected)
+        self.assertTrue(any(b"X-Mailgateway-Id" in line for line in self.habits.lines))
 
 
 class FindTests(SentTestCase):

@@ -4,7 +4,7 @@ from attrs import define, field
 
 from mailgateway.errors import MailgatewayError
 from mailgateway.flows.ports import SentFolder
-from mailgateway.ids import MessageId
+from mailgateway.ids import MessageId, OutboxId
 
 
 @define(eq=False)
@@ -13,6 +13,8 @@ class FakeSentFolder:
 
     mails: dict[MessageId, bytes] = field(factory=dict)
     outage: MailgatewayError | None = None
+    names: dict[OutboxId, MessageId] = field(factory=dict)
+    """What mails of ours are called there."""
     asked: list[MessageId] = field(factory=list)
     kept: list[MessageId] = field(factory=list)
 
@@ -23,6 +25,12 @@ class FakeSentFolder:
             raise self.outage
         raw = self.mails.get(message_id)
         return None if raw is None else raw[:limit]
+
+    async def id_of(self, outbox_id: OutboxId) -> MessageId | None:
+        """Look by our own header."""
+        if self.outage is not None:
+            raise self.outage
+        return self.names.get(outbox_id)
 
     async def keep(self, raw: bytes, message_id: MessageId) -> bool:
         """Put a mail there, once."""
