@@ -2,7 +2,8 @@
 
 A loop that went wrong must not flood a person, and whoever holds one key must not use up what others may
 send.  Notifications are counted for each key on each machine.  A decision is bounded by itself (one at a time
-for a session); a settle is debounced, and no session settles more often than a person could read.
+for a session); a settle is debounced, and no session settles more often than a person could read.  Since
+whoever holds a key without named sessions may invent as many as it likes, each key has a bound of these, too.
 """
 
 import math
@@ -13,6 +14,9 @@ WINDOW = timedelta(minutes=1)
 
 SETTLES_PER_MINUTE = 10
 """How many settles of one session are mailed; whoever debounces them comes never near it."""
+
+OF_ONE_KEY_PER_MINUTE = 120
+"""How many decisions, and how many settles, leave by one key; hundreds of honest sessions stay below it."""
 
 
 def retry_after(sent_at: Iterable[datetime], now: datetime, per_minute: int) -> int | None:

@@ -276,6 +276,7 @@ def _may_send(tx: Tx, identity: Identity, sender: Sender, request: SendRequest) 
             sent = outbox.submitted_since(tx, identity.machine_id, request.kind, since, by=request.by)
             _spend(sent, tx.now, sender.budget_per_minute, "notifications of one key")
         case MailKind.DECISION:
+            _spend_key(tx, identity, request, "decisions of one key")
             found = questions.blocking(tx, request.session)
             if found is not None and found.status is not QuestionStatus.RESERVED:
                 outstanding(found)
@@ -285,8 +286,16 @@ def _may_send(tx: Tx, identity: Identity, sender: Sender, request: SendRequest) 
                 tx, identity.machine_id, request.kind, since, session=request.session
             )
             _spend(sent, tx.now, policy.SETTLES_PER_MINUTE, "settled turns of one session")
+            _spend_key(tx, identity, request, "settled turns of one key")
         case MailKind.NOTICE:
             pass
+
+
+def _spend_key(tx: Tx, identity: Identity, request: SendRequest, what: str) -> None:
+    """Bound what one key sends for whatever sessions; settled turns that were debounced share one bound."""
+    since = tx.now - policy.WINDOW
+    sent = outbox.submitted_since(tx, identity.machine_id, request.kind, since, by=request.by)
+    _spend(sent, tx.now, policy.OF_ONE_KEY_PER_MINUTE, what)
 
 
 def _spend(sent: Iterable[datetime], now: datetime, per_minute: int, what: str) -> None:

@@ -9,13 +9,14 @@ from twisted.internet.defer import Deferred
 from mailgateway.domain import policy as policy_rules
 from mailgateway.domain.mode import Mode
 from mailgateway.domain.outbox import MailKind, OutboxState
+from mailgateway.domain.policy import OF_ONE_KEY_PER_MINUTE
 from mailgateway.domain.question import QuestionStatus
 from mailgateway.domain.route import Purpose
 from mailgateway.errors import Refusal
 from mailgateway.flows import letters, mode, sessions, uploads
 from mailgateway.flows.bell import EventKind
 from mailgateway.flows.submit import SmtpFailed, Submitted, first_attempt, place
-from mailgateway.ids import AttachmentId
+from mailgateway.ids import AttachmentId, SessionId
 from mailgateway.mail.tag import parse_own_message_id
 from mailgateway.store import machines, modes, questions, routes, threads
 from mailgateway.store import outbox as rows
@@ -233,6 +234,17 @@ class BudgetTests(OutboundTestCase):
         self.assertEqual(self.refused(self.submitting(by="builder")).code, "send_budget")
         self.submit(by="session")
         self.submit()
+
+    def test_invented_sessions(self) -> None:
+        """A key that makes up a session for each decision, or each settle, comes to an end; others go on."""
+        for kind in ("decision", "settle"):
+            for number in range(OF_ONE_KEY_PER_MINUTE):
+                self.submit(kind, SessionId(f"{kind}-{number}"), by="builder")
+            refusal = self.refused(self.submitting(kind, SessionId("one more"), by="builder"))
+            self.assertEqual(refusal.code, "send_budget")
+            self.submit(kind, SessionId(f"{kind} of another"), by="session")
+        self.gateway.later(seconds=61)
+        self.submit("decision", SessionId("one more"), by="builder")
 
     def test_settles_of_one_session_are_bounded(self) -> None:
         """They need no budget, but a loop of them ends; other sessions settle on."""
