@@ -5,7 +5,6 @@ comes before the question that it matters for.  A secret goes from the terminal 
 nowhere else.  The dialogue is blocking: each search or check runs on a reactor of its own in between.
 """
 
-import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,32 +16,28 @@ from mailgateway.domain.discovery import Choice
 from mailgateway.errors import Refusal
 from mailgateway.operator.findings import Finding, State, failed
 from mailgateway.operator.installing import Installation, Installed
-from mailgateway.operator.plan import (
-    SYSTEM_SECRET,
-    OAuthPlan,
-    Plan,
-    SecretPlan,
-    secret_file,
-    text_of,
-    with_facts,
-)
+from mailgateway.operator.plan import Plan, SecretPlan, text_of, with_facts
 from mailgateway.operator.running import run
+from mailgateway.operator.secret_answers import SecretAnswers
 from mailgateway.operator.servers import Servers
-from mailgateway.operator.settings_file import FOR_ALL, OWNER_ONLY, Secret, Written, place_for, write_settings
+from mailgateway.operator.settings_file import (
+    FOR_ALL,
+    OWNER_ONLY,
+    Written,
+    place_for,
+    write_settings,
+)
 from mailgateway.operator.wishes import Progress, Talk, Wishes
-from mailgateway.providers import Endpoints, SecretKind
 from mailgateway.secrets import Credential, PasswordFile, prepare_state_dir
 from mailgateway.settings import Settings
 from mailgateway.settings.tables import ADDRESS, Reading, Wrong
 
 CHECK_SECONDS: Final = 120.0
-LARGEST_PASSWORD: Final = 4096
 
 _PEOPLE: Final = """
 Replies are heard from addresses that you name, and each must prove where it comes from.
 If you name {address} itself, the agents and you share one mailbox: a reply is then
 believed when its copy lies in the Sent folder. A mailbox of the agents' own is safer."""
-_HOW_TO_GIVE: Final = "--password-file FILE (or --password-command, --password-env, --password-stdin)"
 
 
 @frozen(kw_only=True)
@@ -76,7 +71,11 @@ class Setup:
     installation: Installation
     sign_in: Callable[[Settings, str], None]
     """Lets a person sign in by OAuth, by the name of a table of the settings."""
-    _secret: Secret | None = field(default=None, init=False, repr=False)
+    answers: SecretAnswers = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Hear of the secret by the same flags and the same person."""
+        self.answers = SecretAnswers(self.wishes, self.talk, self._for_system)
 
     def run(self) -> Outcome:
         """Ask, look, write, check; ``Refusal`` and ``ConfigError`` say what stands in the way."""
@@ -99,12 +98,12 @@ class Setup:
             return outcome
         self.installation.prepare()
         mode = FOR_ALL if self._for_system else OWNER_ONLY
-        written = write_settings(path, text, self._secret, self.environ, mode=mode)
+        written = write_settings(path, text, self.answers.secret, self.environ, mode=mode)
         self.talk.tell("", f"Written: {path}")
         if written.backup is not None:
             self.talk.tell(f"The old settings are {written.backup}.")
         outcome = evolve(outcome, written=written, findings=self._checked(written.settings, plan))
-        installed = self.installation.install(path, self._secret_path(), start=outcome.ok)
+        installed = self.installation.install(path, self.answers.path(), start=outcome.ok)
         return evolve(outcome, installed=installed)
 
     @property
@@ -127,14 +126,14 @@ class Setup:
         imap, smtp, facts = choice.imap, choice.smtp, choice.facts
         assert imap is not None  # noqa: S101 - `agreed` gives both
         assert smtp is not None  # noqa: S101
-        oauth = self._oauth(choice)
+        oauth = self.answers.oauth(choice)
         known = facts is not None and facts.plus_address
         plan = Plan(
             account=self.wishes.account,
             address=address,
             imap=imap.server,
             smtp=smtp.server,
-            secret=SecretPlan("oauth", oauth.name) if oauth else self._secret_plan(choice, path),
+            secret=SecretPlan("oauth", oauth.name) if oauth else self.answers.plan(choice, path),
             allowed=(),
             authserv_ids=self.wishes.authserv_ids,
             results_below_received=self.wishes.results_below_received,
@@ -176,85 +175,6 @@ class Setup:
         notify = _address_of_flag(self.wishes.notify) if self.wishes.notify else ""
         return evolve(plan, allowed=allowed, notify=notify, single_mailbox=single)
 
-    # The secret
-
-    def _oauth(self, choice: Choice) -> OAuthPlan | None:
-        """The ``[oauth.NAME]`` table, where sign-in is by OAuth."""
-        facts, wishes = choice.facts, self.wishes
-        kinds = choice.imap.server.secrets if choice.imap else ()
-        kinds = kinds or (facts.secrets if facts is not None else ())
-        only = tuple(kinds) == (SecretKind.OAUTH,) and not self._secret_named
-        if not (wishes.oauth or wishes.client_id or only):
-            return None
-        if not wishes.client_id:
-            self.talk.tell(
-                "This provider takes no password: it wants OAuth, with a registration of your own there "
-                "(docs/oauth.md tells how), which has a client id."
-            )
-        client_id = wishes.client_id or self.talk.text(
-            "Client id of your registration", "--oauth-client-id ID (or --token-command)", _one_line
-        )
-        known = facts.oauth if facts is not None else None
-        token_url = wishes.token_url or (known.token_url if known else "")
-        if not token_url:
-            token_url = self.talk.text("Token endpoint of the provider", "--oauth-token-url URL", _one_line)
-        endpoints = Endpoints(
-            device_url=wishes.device_url or (known.device_url if known else ""),
-            authorize_url=wishes.authorize_url or (known.authorize_url if known else ""),
-            token_url=token_url,
-            scopes=wishes.scopes or (known.scopes if known else ()),
-        )
-        file = str(Path(wishes.client_secret_file).absolute()) if wishes.client_secret_file else ""
-        return OAuthPlan(wishes.oauth or wishes.account, client_id, endpoints, file)
-
-    @property
-    def _secret_named(self) -> bool:
-        wishes = self.wishes
-        named = (wishes.password_file, wishes.password_command, wishes.password_env, wishes.credential)
-        return any(named) or bool(wishes.token_command) or wishes.password_stdin
-
-    def _secret_plan(self, choice: Choice, path: Path) -> SecretPlan:
-        """Where the secret is, by the flags; else a file beside the settings, for what is typed."""
-        wishes = self.wishes
-        if wishes.password_file:
-            file = Path(wishes.password_file).absolute()
-            if self._for_system:
-                return SecretPlan("credential", SYSTEM_SECRET)
-            return SecretPlan("password_file", file.name if file.parent == path.parent else str(file))
-        for key in ("password_command", "password_env", "credential", "token_command"):
-            if value := getattr(wishes, key):
-                return SecretPlan(key, value)
-        file = secret_file(path, wishes.account)
-        if not wishes.dry_run:
-            self._secret = Secret(file, self._typed(choice))
-        return (
-            SecretPlan("credential", SYSTEM_SECRET)
-            if self._for_system
-            else SecretPlan("password_file", file.name)
-        )
-
-    def _typed(self, choice: Choice) -> str:
-        """The password, from standard input or from the terminal."""
-        if self.wishes.password_stdin:
-            text = sys.stdin.readline(LARGEST_PASSWORD).rstrip("\r\n")
-        else:
-            kinds = choice.facts.secrets if choice.facts is not None else ()
-            name = "App password" if kinds[:1] == (SecretKind.APP_PASSWORD,) else "Password"
-            text = self.talk.secret(
-                f"{name} for {choice.imap.server.host if choice.imap else ''}", _HOW_TO_GIVE
-            )
-        if not text or not text.isprintable():
-            raise Refusal(
-                "no_password", "The password is empty, or holds control characters; nothing was written."
-            )
-        return text
-
-    def _secret_path(self) -> Path | None:
-        """The file of the secret, for the unit."""
-        if self._secret is not None:
-            return self._secret.path
-        return Path(self.wishes.password_file).absolute() if self.wishes.password_file else None
-
     # The check
 
     def _checked(self, settings: Settings, plan: Plan) -> tuple[Finding, ...]:
@@ -268,6 +188,17 @@ class Setup:
                 return (Finding("oauth", State.SKIPPED, what, advice),)
             prepare_state_dir(settings.daemon.state_dir)
             self.sign_in(settings, plan.oauth.name)
+        findings = self._logged_in(settings)
+        refused = any(each.state is State.FAILED and each.step.endswith("login") for each in findings)
+        if not (refused and self.answers.secret is not None and self.talk.present):
+            return findings
+        # Once: providers count wrong passwords.
+        if not self.talk.agrees("Type the password again?", "--password-file FILE", default=True):
+            return findings
+        self.answers.again()
+        return self._logged_in(settings)
+
+    def _logged_in(self, settings: Settings) -> tuple[Finding, ...]:
         from mailgateway.operator.check import check  # noqa: PLC0415 - the mail dialogues, when all is written
 
         readable = self._readable(settings)
@@ -276,7 +207,7 @@ class Setup:
 
     def _readable(self, settings: Settings) -> Settings:
         """The settings with the credential of the service manager's as a file, which only it hands over."""
-        file = self._secret_path()
+        file = self.answers.path()
         if file is None:
             return settings
         accounts = {}
@@ -302,10 +233,3 @@ def _address_of_flag(text: str) -> str:
         return address_of(text)
     except ValueError as error:
         raise Refusal("invalid_address", f"--allow and --notify: {text} {error}.") from None
-
-
-def _one_line(text: str) -> str:
-    text = text.strip()
-    if not text or not text.isprintable():
-        raise ValueError("must be one line of text")
-    return text

@@ -285,24 +285,9 @@ class SetupTests(SynchronousTestCase):
         subprocess.run(["cp", "-a", "/etc", str(etc)], check=True)
         flags = ["agent@example.org", *self.servers(), "--password-stdin", "--allow", "robin@example.org"]
         inside = 'mount --bind "$0" /etc && exec "$@"'
+        inner = ["unshare", "-m", "sh", "-c", inside, str(etc), sys.executable, "-c", PROGRAM, "setup"]
         done = subprocess.run(
-            [
-                "unshare",
-                "-m",
-                "sh",
-                "-c",
-                inside,
-                str(etc),
-                sys.executable,
-                "-c",
-                PROGRAM,
-                "setup",
-                *flags,
-                "--no-check",
-                "--systemd",
-                "system",
-                "--json",
-            ],
+            [*inner, *flags, "--no-check", "--systemd", "system", "--json"],
             input=PASSWORD,
             capture_output=True,
             text=True,
