@@ -40,7 +40,7 @@ from mailgateway.flows.outbox import Claimed
 from mailgateway.flows.ports import Database, SentFolder
 from mailgateway.ids import MessageId, OutboxId
 from mailgateway.providers import of_smtp
-from mailgateway.wire.smtp_outcome import Accepted, Outcome, Rejected, TryLater, Unclear, given_id
+from mailgateway.wire.smtp_outcome import Accepted, Outcome, Rejected, TryLater, Unclear, advice_on, given_id
 from mailgateway.wire.submission import Submission
 
 if TYPE_CHECKING:
@@ -364,7 +364,9 @@ class Sender(Service):
         given = ""
         if any(isinstance(outcome, Accepted) for outcome in result.outcomes):
             given = given_id(result.text, self.logins.account.smtp.host)
-        return Attempted(outcomes, "" if clear else result.text, other_id=MessageId(given) if given else None)
+        advice = advice_on(result.outcomes)
+        error = "" if clear else f"{result.text} ({advice})" if advice else result.text
+        return Attempted(outcomes, error, other_id=MessageId(given) if given else None)
 
     async def _leave(self, lane: Lane) -> None:
         connection, lane.connection = lane.connection, None

@@ -9,6 +9,7 @@ codes), and what Exchange Online says when an administrator has switched authent
 """
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 
 from attrs import frozen
@@ -100,9 +101,29 @@ _ADVICE = {
 }
 
 
+_NOT_THE_SENDER = re.compile(
+    r"\b5\.7\.60\b|SendAsDenied|not owned by user|send as this sender"
+    r"|must (?:be (?:the )?same as|equal|match) (?:the )?auth",
+    re.IGNORECASE,
+)
+_TOO_LARGE = re.compile(r"\b5\.(?:3\.4|2\.3)\b")
+
 _GIVEN = re.compile(r"<([!-;=?A-~]{1,240}@[!-;=?A-~]{1,240})>")
 _SES_HOST = re.compile(r"email-smtp(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.com\.?", re.IGNORECASE)
 _SES_ID = re.compile(r"\bok ([0-9a-f]{8,40}(?:-[0-9a-f]{1,40}){1,8})\b", re.IGNORECASE)
+
+
+def advice_on(outcomes: Iterable[Outcome]) -> str:
+    """What a person may do about a refusal whose reason is known; ``""``: the server's words say it all."""
+    texts = [f"{each.code} {each.text}" for each in outcomes if isinstance(each, Rejected)]
+    if any(_NOT_THE_SENDER.search(text) for text in texts):
+        return (
+            "the server takes mail only from the address that logs in: "
+            "make `address` of the account that address, or allow it there as an alias"
+        )
+    if any(text.startswith("552") and _TOO_LARGE.search(text) for text in texts):
+        return "the mail is too large for the server: send it with fewer or smaller files"
+    return ""
 
 
 def given_id(text: str, host: str) -> str:

@@ -20,6 +20,7 @@ from mailgateway.wire.smtp_outcome import (
     Rejected,
     TryLater,
     Unclear,
+    advice_on,
     given_id,
     outcome,
     refusal,
@@ -123,3 +124,33 @@ class RefusalTests(SynchronousTestCase):
         """No password helps there, so the text says what does."""
         disabled = Reply(535, "5.7.139 SmtpClientAuthentication is disabled for the Tenant")
         self.assertIn("administrator", refusal(Phase.AUTH, disabled).text)
+
+
+class AdviceTests(SynchronousTestCase):
+    """What a person may do about a refusal."""
+
+    def test_another_sender(self) -> None:
+        """As QQ, 163, Exchange and Postfix say it."""
+        for code, text in (
+            (501, "mail from address must be same as authorization user"),
+            (553, "Mail from must equal authorized user"),
+            (550, "5.7.60 SMTP; Client does not have permissions to send as this sender"),
+            (554, "5.2.0 STOREDRV.Submission.Exception:SendAsDeniedException"),
+            (553, "5.7.1 <a@b>: Sender address rejected: not owned by user c@b"),
+        ):
+            self.assertIn("the address that logs in", advice_on([Rejected(code, text)]), text)
+
+    def test_too_large(self) -> None:
+        """By the enhanced code: a full mailbox has the same reply code."""
+        for text, found in (("5.3.4 too big", True), ("5.2.3 too big", True), ("5.2.2 mailbox full", False)):
+            self.assertEqual(bool(advice_on([Rejected(552, text)])), found, text)
+
+    def test_nothing_to_say(self) -> None:
+        """Where the server has taken the mail, or may take it later, or says it all itself."""
+        outcomes: list[Outcome] = [
+            Accepted(250, "5.7.60"),
+            TryLater(451, "5.3.4"),
+            Unclear("x"),
+            Rejected(550, "5.1.1 no"),
+        ]
+        self.assertEqual(advice_on(outcomes), "")
