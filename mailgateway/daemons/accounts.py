@@ -85,6 +85,8 @@ class AccountService(MultiService):
     _smtp: DoorHealth = field(init=False)
     _watchers: list[Watcher] = field(factory=list, init=False)
     _sent: ImapSentFolder | None = field(default=None, init=False)
+    _keeping: ImapSentFolder | None = field(default=None, init=False)
+    """The way of copies into the Sent folder: a large one must not keep a look waiting."""
     _sender: Sender | None = field(default=None, init=False)
     _logins: Logins | None = field(default=None, init=False)
     _looking: LoopingCall | None = field(default=None, init=False)
@@ -111,7 +113,8 @@ class AccountService(MultiService):
     def _end(self) -> Deferred[Any]:
         if self._looking is not None and self._looking.running:
             self._looking.stop()
-        parts = [self._tasks.stop()] + ([self._sent.close()] if self._sent is not None else [])
+        parts = [self._tasks.stop()]
+        parts += [sent.close() for sent in (self._sent, self._keeping) if sent is not None]
         if self.grants is not None:
             parts.append(Deferred.fromCoroutine(self.grants.settled()))
         return DeferredList(parts, consumeErrors=True)
@@ -157,7 +160,8 @@ class AccountService(MultiService):
             what = (self.reactor, self.database, self.bell, identity, logins)
             self._sender = Sender(*what, host, self._sent, keeps_copies=keeps)
             self._adopt(self._sender)
-            self._adopt(Copies(*what, self._sent))
+            self._keeping = ImapSentFolder(self.reactor, logins, self.account.sent_folder)
+            self._adopt(Copies(*what, self._keeping))
         servers = (self.account.imap, self.account.smtp)
         if self.running and any(isinstance(server.secret, OAuthGrant) for server in servers):
             self._looking = LoopingCall(self._look_for_sign_in)
@@ -168,7 +172,7 @@ class AccountService(MultiService):
         """Begin again when somebody has signed in: nobody has to tell us."""
         if self._logins is None or not self._logins.somebody_signed_in():
             return
-        for part in (*self._watchers, self._sender, self._sent):
+        for part in (*self._watchers, self._sender, self._sent, self._keeping):
             if part is not None:
                 part.signed_in()
 
@@ -190,7 +194,7 @@ class AccountService(MultiService):
 
     def woke(self) -> None:
         """The machine slept: no connection is believed in any more."""
-        for part in (*self._watchers, self._sender, self._sent):
+        for part in (*self._watchers, self._sender, self._sent, self._keeping):
             if part is not None:
                 part.woke()
 
