@@ -10,6 +10,7 @@ import click
 from mailgateway.cli.asking import Asking
 from mailgateway.cli.progress import progress
 from mailgateway.cli.report import Exit, Failed, fail, say, shared
+from mailgateway.errors import ConfigError, Refusal
 from mailgateway.settings import Settings
 
 if TYPE_CHECKING:
@@ -107,7 +108,6 @@ def setup_command(config: str | None, *, as_json: bool, **flags: Any) -> None:
 
 def _set_up(config: str | None, flags: Mapping[str, Any], as_json: bool) -> "Outcome":
     # Imported here: the mail dialogues and the reactor are paid for by this verb alone.
-    from mailgateway.errors import Refusal  # noqa: PLC0415
     from mailgateway.operator.installing import Installation  # noqa: PLC0415
     from mailgateway.operator.setup import Setup  # noqa: PLC0415
     from mailgateway.operator.wishes import Wishes  # noqa: PLC0415
@@ -120,6 +120,11 @@ def _set_up(config: str | None, flags: Mapping[str, Any], as_json: bool) -> "Out
         return Setup(
             wishes, asking, lambda: progress(as_json=quiet), os.environ, installation, _sign_in
         ).run()
+    except ConfigError as error:
+        flags_alone = all(problem.path.startswith("--") for problem in error.problems)
+        if not flags_alone:
+            raise
+        fail(Exit.USAGE, "usage", f"{error}.", as_json=as_json)
     except Refusal as refusal:
         fail(Exit.FAILED, refusal.code, refusal.message, as_json=as_json, more=refusal.details)
 

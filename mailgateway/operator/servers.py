@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from mailgateway.domain.discovery import DOORS, Choice, Door, Found, Rank
 from mailgateway.errors import ConfigError, PeerError, Problem, Refusal, TlsRefused
@@ -59,6 +59,12 @@ class Servers:
     wishes: Wishes
     talk: Talk
     progress: Progress
+    ca_file: str = field(init=False)
+    """The file with the servers' own trust anchor; empty for that of the system."""
+
+    def __attrs_post_init__(self) -> None:
+        """Begin with the file that a flag names."""
+        self.ca_file = self.wishes.ca_file
 
     def agreed(self) -> Choice:
         """The servers, both of them, tried and agreed to; ``Refusal`` says why there are none."""
@@ -84,9 +90,9 @@ class Servers:
             choice = run(lambda reactor: self._search(reactor, tell, given), seconds=WHOLE_SECONDS)
         if choice.closed and choice.facts is not None:
             raise Refusal("no_imap", " ".join(choice.facts.hints))
-        best = min((each.rank for each in (choice.imap, choice.smtp) if each), default=Rank.GUESS)
+        worst = max((each.rank for each in (choice.imap, choice.smtp) if each), default=Rank.GUESS)
         undecided = self.wishes.ispdb is None and self.talk.present
-        if undecided and (not choice.complete or best > Rank.ISPDB):
+        if undecided and (not choice.complete or worst > Rank.ISPDB):
             self.talk.tell(f"Nothing certain was found for {self.domain}.")
             question = f"Ask Mozilla's directory as well? It learns the domain {self.domain}"
             if self.talk.agrees(question, "--ispdb or --no-ispdb", default=False):
@@ -144,20 +150,19 @@ class Servers:
 
     def _anchors(self) -> bytes | None:
         """The certificates of ``--ca-file``."""
-        if not self.wishes.ca_file:
+        if not self.ca_file:
             return None
         try:
-            return Path(self.wishes.ca_file).read_bytes()
-        except OSError as error:
-            message = f"{self.wishes.ca_file} cannot be read: {error.strerror}"
-            raise ConfigError([Problem("--ca-file", message)]) from None
+            return _read(self.ca_file)
+        except ValueError as error:
+            raise ConfigError([Problem("--ca-file", str(error))]) from None
 
     def _trust(self, choice: Choice) -> bytes | None:
-        anchors = self._anchors()
-        if anchors is None and choice.facts is not None and choice.facts.needs_ca_file:
+        if not self.ca_file and choice.facts is not None and choice.facts.needs_ca_file:
             self.talk.tell(*choice.facts.hints)
-            raise ConfigError([Problem("--ca-file", "name the file with the certificate of this server")])
-        return anchors
+            question = "File with the certificate of this server"
+            self.ca_file = self.talk.text(question, "--ca-file FILE", _readable)
+        return self._anchors()
 
     def _show(self, choice: Choice) -> None:
         """Say what was found, and what the person must know before there is a password to give."""
@@ -215,6 +220,19 @@ class Servers:
             yes = True
         if not yes:
             raise Refusal("declined", "Nothing was written. Name the servers with --imap and --smtp.")
+
+
+def _read(file: str) -> bytes:
+    """The certificates in a file; ``ValueError`` with a sentence."""
+    try:
+        return Path(file).expanduser().read_bytes()
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror}") from None
+
+
+def _readable(file: str) -> str:
+    _read(file)
+    return str(Path(file).expanduser())
 
 
 def _checked(door: Door, text: str) -> str:

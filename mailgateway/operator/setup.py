@@ -88,8 +88,9 @@ class Setup:
             )
         address = self._address()
         self.installation.ready()
-        choice = Servers(address, self.wishes, self.talk, self.progress).agreed()
-        plan = self._with_people(self._plan(address, choice, path))
+        servers = Servers(address, self.wishes, self.talk, self.progress)
+        choice = servers.agreed()
+        plan = self._with_people(self._plan(address, choice, path, servers.ca_file))
         text = text_of(plan, f"{datetime.now(UTC):%Y-%m-%d}")
         usual = place_for(None, {**self.environ, "MAILGATEWAY_CONFIG": ""}, system=self._for_system)
         elsewhere = path not in {usual, Path(self.environ.get("MAILGATEWAY_CONFIG", "")).absolute()}
@@ -121,7 +122,7 @@ class Setup:
         except ValueError as error:
             raise Refusal("invalid_address", f"The address {error}.") from None
 
-    def _plan(self, address: str, choice: Choice, path: Path) -> Plan:
+    def _plan(self, address: str, choice: Choice, path: Path, ca_file: str) -> Plan:
         """All but the people."""
         imap, smtp, facts = choice.imap, choice.smtp, choice.facts
         assert imap is not None  # noqa: S101 - `agreed` gives both
@@ -141,7 +142,7 @@ class Setup:
             from_name=self.wishes.from_name,
             sent_folder=self.wishes.sent_folder,
             plus_address=known if self.wishes.plus_address is None else self.wishes.plus_address,
-            ca_file=str(Path(self.wishes.ca_file).absolute()) if self.wishes.ca_file else "",
+            ca_file=str(Path(ca_file).absolute()) if ca_file else "",
             oauth=oauth,
             for_system=self._for_system,
         )

@@ -192,6 +192,11 @@ class SetupTests(SynchronousTestCase):
         self.assertEqual(self.answer(*flags, "--allow", "nobody")[1]["error"], "invalid_address")
         self.assertEqual(self.answer("agent", "--dry-run")[1]["error"], "invalid_address")
         self.assertEqual(self.answer("a@hey.com", "--dry-run")[1]["error"], "no_imap")
+        self.assertEqual(self.answer("a@proton.me", "--yes", "--dry-run")[1]["flag"], "--ca-file")
+        for wrong in (["--imap", "https://x"], ["--ca-file", "/nowhere"]):
+            status, told = self.answer(*flags, *wrong)
+            self.assertEqual((status, told["error"]), (2, "usage"), told)
+            self.assertIn(wrong[0], told["message"])
         self.assertFalse(self.config.exists())
 
     def test_a_dry_run_prints_the_file_alone(self) -> None:
