@@ -74,8 +74,8 @@ class Logins:
     """Which credential is in doubt at a door, and until when it is left alone."""
     _sign_in: SignInNeeded | None = field(default=None, init=False)
     """Why a person has to sign in, where that is so."""
-    _held: str = field(default="", init=False)
-    """The grant whose tokens were refused for good."""
+    _waiting: set[str] = field(factory=set, init=False)
+    """The grants on which logins wait until there is another one; ``""`` stands for none at all."""
 
     async def credential(self, door: Door) -> Credential:
         """The credential for a login that is made now.
@@ -235,7 +235,8 @@ class Logins:
             case AccessToken():
                 self._sign_in = None
                 return found
-            case SignInNeeded(why):
+            case SignInNeeded(why, grant):
+                self._waiting.add(grant)
                 if found != self._sign_in:
                     self._sign_in = found
                     _log.warn("account {account}: {why}", account=self.account.tag, why=why)
@@ -253,8 +254,8 @@ class Logins:
 
     def _waits_for_operator(self, credential: Credential) -> None:
         """A credential is not tried any more; that of a grant until somebody signs in."""
-        if isinstance(credential, BearerToken):
-            self._held = credential.grant
+        if isinstance(credential, BearerToken) and credential.grant:
+            self._waiting.add(credential.grant)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -263,14 +264,11 @@ class Logins:
 
     def somebody_signed_in(self) -> bool:
         """Whether a login that waits for a person is worth a try: looks at files only, and tells once."""
-        waits = {self._held} - {""}
-        if self._sign_in is not None:
-            waits.add(self._sign_in.grant)
-        if not waits or self.grants is None:
+        if not self._waiting or self.grants is None:
             return False
         secrets = {self.account.imap.secret, self.account.smtp.secret}
         names = [secret.name for secret in secrets if isinstance(secret, OAuthGrant)]
-        fresh = any(self.grants.signed_in(name) not in {*waits, ""} for name in names)
+        fresh = any(self.grants.signed_in(name) not in {*self._waiting, ""} for name in names)
         if fresh:
-            self._sign_in, self._held = None, ""
+            self._sign_in, self._waiting = None, set()
         return fresh

@@ -16,7 +16,7 @@ from treq import collect
 from treq.client import HTTPClient
 from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
-from twisted.internet.interfaces import IConsumer, IStreamClientEndpoint
+from twisted.internet.interfaces import IConsumer, IProtocol, IStreamClientEndpoint
 from twisted.python.failure import Failure
 from twisted.web.client import URI, Agent, ResponseFailed, ResponseNeverReceived
 from twisted.web.http_headers import Headers
@@ -117,10 +117,23 @@ class _Way:
     def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:  # noqa: ARG002 - it was checked before
         """The way, by TLS unless it stays on this machine."""
         way = self._connect(self._reactor, self._peer.host, self._peer.port)
-        if self._peer.tls is Tls.NONE:
-            return way
-        secured: IStreamClientEndpoint = wrapClientTLS(client_tls(self._peer), way, self._reactor)
-        return secured
+        if self._peer.tls is not Tls.NONE:
+            way = wrapClientTLS(client_tls(self._peer), way, self._reactor)
+        return _Quiet(way)
+
+
+@implementer(IStreamClientEndpoint)
+@define(eq=False)
+class _Quiet:
+    """A way whose factories are not worth a line of the log."""
+
+    _way: IStreamClientEndpoint
+
+    def connect(self, protocolFactory: Any) -> Deferred[IProtocol]:
+        """Connect."""
+        protocolFactory.noisy = False
+        connected: Deferred[IProtocol] = self._way.connect(protocolFactory)
+        return connected
 
 
 @implementer(IBodyProducer)

@@ -91,6 +91,9 @@ class Dovecot:
     imaps_port: int = field(factory=free_port)
     own_port: int = field(factory=free_port)
     """For the tests' own connections, so that the log tells them from the others."""
+    introspection: str = ""
+    """Where tokens are asked about (RFC 7662); without it the server checks them by itself."""
+    token_mechanisms: str = "xoauth2 oauthbearer"
     _process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> "Dovecot":
@@ -170,11 +173,14 @@ class Dovecot:
         key = self.folder / "keys/default/HS256/default"
         key.parent.mkdir(parents=True, exist_ok=True)
         key.write_bytes(base64.b64encode(TOKEN_SECRET))
-        (self.folder / "oauth2.conf").write_text(
-            f"introspection_mode = local\n"
+        checks = (
+            f"introspection_mode = post\nintrospection_url = {self.introspection}\n"
+            "active_attribute = active\nactive_value = true\n"
+            if self.introspection
+            else "introspection_mode = local\n"
             f"local_validation_key_dict = fs:posix:prefix={self.folder}/keys/\n"
-            f"username_attribute = sub\n"
         )
+        (self.folder / "oauth2.conf").write_text(f"{checks}username_attribute = sub\n")
         users = (
             "default_internal_user = dovecot\ndefault_login_user = dovenull\n"
             if root
@@ -192,6 +198,7 @@ class Dovecot:
                 imap=self.imap_port,
                 imaps=self.imaps_port,
                 own=self.own_port,
+                token_mechanisms=self.token_mechanisms,
             )
         )
 
@@ -324,7 +331,7 @@ ssl = yes
 ssl_cert = <{certificate}
 ssl_key = <{key}
 disable_plaintext_auth = no
-auth_mechanisms = plain login xoauth2 oauthbearer
+auth_mechanisms = plain login {token_mechanisms}
 auth_username_format = %Lu
 auth_verbose = yes
 auth_failure_delay = 0

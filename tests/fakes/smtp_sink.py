@@ -61,7 +61,9 @@ class _Takes:
     ) -> str:
         """Ask for a login, where there are users."""
         del server
-        if (self.sink.users or self.sink.tokens) and not session.authenticated:
+        if (
+            self.sink.users or self.sink.tokens or self.sink.checks is not None
+        ) and not session.authenticated:
             return "530 5.7.0 log in first"
         envelope.mail_from = address
         envelope.mail_options.extend(options)
@@ -113,7 +115,8 @@ class _Takes:
         if name is None or token is None:
             return AuthResult(success=False, handled=False)
         login = name[1].decode()
-        if self.sink.tokens.get(login) != token[1].decode():
+        if not self.sink.accepts(login, token[1].decode()):
+            self.sink.logins_refused += 1
             return AuthResult(success=False, handled=False)
         return AuthResult(success=True, auth_data=(login, args[0]))
 
@@ -135,6 +138,8 @@ class SmtpSink:
     answers: deque[str] = Factory(deque)
     mails: list[Received] = field(factory=list, init=False)
     logins_refused: int = 0
+    checks: Callable[[str], bool] | None = None
+    """Says of any bearer token whether it is good; on the sink's own thread."""
     on_mail: Callable[[], None] | None = None
     """Called when a mail has been recorded and not yet been answered; on the sink's own thread."""
     changed: threading.Condition = field(factory=threading.Condition, init=False, repr=False)
@@ -168,6 +173,10 @@ class SmtpSink:
         if self._controller is not None:
             self._controller.stop()
             self._controller = None
+
+    def accepts(self, login: str, token: str) -> bool:
+        """Whether a bearer token lets this user in."""
+        return self.checks(token) if self.checks is not None else self.tokens.get(login) == token
 
     def _check(self, server: Any, session: Any, envelope: Any, mechanism: str, given: Any) -> AuthResult:
         """Check a password."""
