@@ -17,6 +17,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from mailgateway.cli.main import VERBS, command
 from mailgateway.errors import ConfigError
 from mailgateway.mail.verdict import Verdict
+from mailgateway.providers import offers
 from mailgateway.settings import Settings, parse
 from mailgateway.settings.rules import SECTIONS
 from mailgateway.settings.values import AccountTable, Key, OAuth, ServerTable
@@ -147,6 +148,20 @@ class SettingsTests(SynchronousTestCase):
                 "operations.md",
             },
         )
+
+    def test_no_registration_is_anybodys(self) -> None:
+        """No client id comes along, ours or another program's: what stands there is a sentence or a name."""
+        for text in settings_in(DOCS / "oauth.md"):
+            for oauth in checked(text).oauth.values():
+                self.assertRegex(oauth.client_id, r"^the-(application|client)-id-")
+        shapes = (
+            r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9]{6,}-?[a-z0-9]*\.apps\.googleusercontent\.com"
+        )
+        for path in sorted((TOP / "mailgateway").rglob("*")):
+            if path.suffix in {".py", ".toml", ".md", ".json", ".html"}:
+                self.assertIsNone(re.search(shapes, path.read_text(encoding="utf-8")), path)
+        for offer in offers():
+            self.assertNotIn("client_id", repr(offer.oauth), offer.name)
 
     def test_settings_that_are_named_elsewhere_exist(self) -> None:
         """``section.key`` in running text is a setting."""

@@ -25,6 +25,9 @@ ADVICE = {
 }
 """What to do, by the states that need it; the service's ``domain.account`` names them."""
 
+SIGN_IN = "`mailgateway auth "
+"""What the service remarks where no password was refused, but a person has to sign in."""
+
 REFUSED_ONCE = (
     "The password was refused. mailgateway tries it once more, {when}, and then no more, so that the account "
     "is not locked. If it is wrong, mend it before, then run `mailgateway reload`."
@@ -164,6 +167,8 @@ def _account(account: AccountState, now: datetime) -> str:
 
 def _advice(account: AccountState, now: datetime) -> str:
     again = account.get("nextAttemptAt")
+    if account["state"] == "refused" and any(SIGN_IN in remark for remark in account.get("remarks", ())):
+        return ""
     if account["state"] == "refused" and again:
         return REFUSED_ONCE.format(when=when(again, now))
     return ADVICE.get(account["state"], "")
