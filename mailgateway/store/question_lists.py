@@ -6,14 +6,14 @@ A page is found again from the position of the last row of the one before, whate
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, func, literal, select, tuple_
 
 from mailgateway.domain.question import Question, QuestionKind, QuestionStatus
 from mailgateway.domain.question_list import Position, Scope, Wanted
 from mailgateway.ids import QuestionId, SessionId
 from mailgateway.store.database import Tx
 from mailgateway.store.questions import living, value_of
-from mailgateway.store.tables import question, session
+from mailgateway.store.tables import Instant, question, session
 
 MOST_ENDED = 200
 """So many ended questions of a session are looked at for the one that it hears of first."""
@@ -32,14 +32,15 @@ def page(tx: Tx, wanted: Wanted, after: Position | None, limit: int) -> tuple[Qu
 def query(tx: Tx, wanted: Wanted, after: Position | None, limit: int) -> "Select[Any]":
     """The statement of ``page``."""
     statement = select(question).where(*_conditions(tx, wanted))
+    created = literal(None if after is None else after.created_at, Instant)  # stored as a number
     if wanted.ended:
         place = tuple_(question.c.created_at, question.c.id)
         if after is not None:
-            statement = statement.where(place < tuple_(after.created_at, after.id))
+            statement = statement.where(place < tuple_(created, after.id))
         return statement.order_by(question.c.created_at.desc(), question.c.id.desc()).limit(limit)
     place = tuple_(question.c.urgency, question.c.created_at, question.c.id)
     if after is not None:
-        statement = statement.where(place > tuple_(after.urgency, after.created_at, after.id))
+        statement = statement.where(place > tuple_(after.urgency, created, after.id))
     return statement.order_by(question.c.urgency, question.c.created_at, question.c.id).limit(limit)
 
 
