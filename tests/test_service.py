@@ -168,6 +168,24 @@ class BeginTests(GatewayTestCase):
         self.assertEqual(self.network.dialled, [IMAP_PORT, IMAP_PORT])
 
 
+class SecretTests(GatewayTestCase):
+    """What must not leave by mail."""
+
+    def test_keys_and_passwords_are_known_to_who_sends(self) -> None:
+        """Those in force, also after a reload."""
+        self.start()
+
+        def kind(text: str) -> str:
+            return self.gateway.sending().guard.secret_in(text)
+
+        self.assertEqual(kind(f"x {self.gateway.keys.session} y"), "the session key")
+        self.assertEqual(kind(str(self.gateway.keys.person)), "the person's key")
+        (self.folder / "password").write_text("quite another one\n", encoding="utf-8")
+        self.assertEqual(kind("quite another one"), "")
+        self.reload()
+        self.assertEqual(kind("quite another one"), "a password of the account main")
+
+
 class EndTests(GatewayTestCase):
     """The stop."""
 

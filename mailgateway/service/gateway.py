@@ -97,7 +97,7 @@ class Gateway(MultiService):
             settings=lambda: self.settings,
             keys=lambda: self.keys,
             control=self,
-            sender=self._sending,
+            sender=self.sending,
             uploads=self.settings.daemon.state_dir / "uploads",
             mint=os.urandom,
             share=share_of(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
@@ -110,7 +110,7 @@ class Gateway(MultiService):
         self._tasks.start(self._doors.remove_leftovers(), "removing leftovers among the uploads")
         self.reactor.callWhenRunning(self._running)
 
-    def _sending(self) -> Sender:
+    def sending(self) -> Sender:
         """How mail leaves now, and which secrets must not."""
         return evolve(sending_as(self.settings), guard=self._known.guard())
 
@@ -286,4 +286,4 @@ class Gateway(MultiService):
 
     async def _attend(self) -> float:
         """Write to people what is due; in how many seconds to look again."""
-        return await attend(self.database, self._bell, self.identity, self._sending(), mint=os.urandom)
+        return await attend(self.database, self._bell, self.identity, self.sending(), mint=os.urandom)
