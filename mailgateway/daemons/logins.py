@@ -74,6 +74,8 @@ class Logins:
     """Which credential is in doubt at a door, and until when it is left alone."""
     _sign_in: SignInNeeded | None = field(default=None, init=False)
     """Why a person has to sign in, where that is so."""
+    _denied: str = field(default="", init=False)
+    """What a person may do where tokens were refused for good."""
     _waiting: set[str] = field(factory=set, init=False)
     """The grants on which logins wait until there is another one; ``""`` stands for none at all."""
 
@@ -130,13 +132,14 @@ class Logins:
             case TryLater(at):
                 raise Held(at)
             case WaitForOperator():
-                self._waits_for_operator(credential)
+                self._waits_for_operator(door, credential)
                 raise Held(None)
 
     async def _succeeded(self, door: Door, credential: Credential) -> None:
         """The server let us in."""
         health, digest = self._health(door), self._digest(door, credential)
         self._resting.pop(door, None)
+        self._denied = ""
         known = health.login.about(digest)
         if known.succeeded() != health.login:
             await health.remember_login(known.succeeded())
@@ -179,7 +182,7 @@ class Logins:
             case TryLater(at):
                 return Held(at, error)
             case _:
-                self._waits_for_operator(credential)
+                self._waits_for_operator(door, credential)
                 return Held(None, error)
 
     def _rest(self, door: Door, digest: str) -> float:
@@ -252,15 +255,22 @@ class Logins:
             case _:
                 return None
 
-    def _waits_for_operator(self, credential: Credential) -> None:
+    def _waits_for_operator(self, door: Door, credential: Credential) -> None:
         """A credential is not tried any more; that of a grant until somebody signs in."""
-        if isinstance(credential, BearerToken) and credential.grant:
-            self._waiting.add(credential.grant)
+        match credential, self._server(door).secret:
+            case BearerToken(grant=grant), OAuthGrant(name):
+                self._waiting.add(grant)
+                self._denied = (
+                    f"the {door.upper()} server refuses tokens that the provider gave: look whether the "
+                    f"mailbox may be used by {door.upper()}, and whether its user name is that of the "
+                    f"sign-in; then run `mailgateway auth {name}`"
+                )
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What only a person can mend, for ``status``."""
-        return () if self._sign_in is None else (self._sign_in.why,)
+        told = (self._sign_in.why if self._sign_in is not None else "", self._denied)
+        return tuple(each for each in told if each)
 
     def somebody_signed_in(self) -> bool:
         """Whether a login that waits for a person is worth a try: looks at files only, and tells once."""
@@ -270,5 +280,5 @@ class Logins:
         names = [secret.name for secret in secrets if isinstance(secret, OAuthGrant)]
         fresh = any(self.grants.signed_in(name) not in {*self._waiting, ""} for name in names)
         if fresh:
-            self._sign_in, self._waiting = None, set()
+            self._sign_in, self._waiting, self._denied = None, set(), ""
         return fresh

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections import deque
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import rmtree
@@ -22,9 +21,9 @@ from mailgateway.errors import ConfigError, TokenUnavailable, Unreachable
 from mailgateway.protocols.grant_file import Grant, GrantFile, binding_of
 from mailgateway.protocols.grants import AccessToken, Grants, SignInNeeded, Verdict
 from mailgateway.settings import OAuth
-from mailgateway.wire.oauth import Request
 from mailgateway.wire.oauth_answer import Answer, Granted
 from tests.fakes.identity_provider import IdentityProvider, registration
+from tests.fakes.posts import Posts
 
 reactor: Any = global_reactor
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -34,36 +33,6 @@ WORK = OAuth(
     device_url="https://login.example/device",
     scopes=("mail", "offline_access"),
 )
-
-
-class Posts:
-    """A provider in memory; who posts waits until it is told to answer, where it is slow."""
-
-    def __init__(self) -> None:
-        self.answers: deque[Answer | Exception] = deque()
-        self.asked: list[str] = []
-        self.slow = False
-        self.waiting: list[Deferred[None]] = []
-
-    def grants(self, access: str, refresh: str = "", seconds: Any = 3600) -> None:
-        """Lay tokens ready."""
-        facts = {"access_token": access, "expires_in": seconds}
-        self.answers.append(Answer(200, json.dumps(facts | ({"refresh_token": refresh} if refresh else {}))))
-
-    def says(self, status: int, error: str, retry_after: str = "") -> None:
-        """Lay an error ready."""
-        self.answers.append(Answer(status, json.dumps({"error": error}), retry_after))
-
-    async def post(self, request: Request) -> Answer:
-        """Answer with what was laid ready."""
-        self.asked.append(request.body)
-        if self.slow:
-            self.waiting.append(Deferred())
-            await self.waiting[-1]
-        answer = self.answers.popleft()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 class GrantsCase(SynchronousTestCase):
