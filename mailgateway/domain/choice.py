@@ -15,10 +15,6 @@ from collections.abc import Sequence
 
 from attrs import field, frozen
 
-from mailgateway.domain.choice_offer import offer_of
-from mailgateway.domain.choice_reading import Doubt, Reading, Taken
-from mailgateway.domain.choice_text import Typed
-
 TEXT_LIMIT = 8_000
 """A text of more characters than this is prose and chooses nothing."""
 
@@ -70,6 +66,11 @@ def parse_answer(text: str, options: Sequence[Option], multi: bool = False) -> P
     chosen, and their values come in that order.  Never raises, whatever the text, and takes time in
     proportion to it.
     """
+    # the words of 25 languages are made into expressions, which the start of the service need not wait for
+    from mailgateway.domain.choice_offer import offer_of  # noqa: PLC0415 (see above)
+    from mailgateway.domain.choice_reading import Doubt, Reading, Taken  # noqa: PLC0415 (see above)
+    from mailgateway.domain.choice_text import Typed  # noqa: PLC0415 (see above)
+
     if not options or len(text) > TEXT_LIMIT:
         return InWords()
     typed = Typed.of(text)
