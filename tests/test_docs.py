@@ -55,7 +55,7 @@ def commands_of(
         assert verb is not None
         if isinstance(verb, click.Group):
             yield from commands_of(verb, (*words, name))
-        else:
+        if not isinstance(verb, click.Group) or verb.invoke_without_command:
             yield (*words, name), verb
 
 

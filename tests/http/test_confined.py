@@ -33,6 +33,7 @@ THEIRS = {"sessionId": "theirs", "instanceId": "j"}
 HARMLESS = {
     "GET /health": "asks for no key, and has counts only",
     "GET /mode": "a ping tells it too",
+    "GET /outbox": "lists what is the key's own, see tests.http.test_sending",
     "GET /openapi.json": "the same for everybody",
 }
 
@@ -91,6 +92,8 @@ class ConfinedTests(RouteCase):
                 Trial("/send", mail, refusal=(404, "unknown")),
             ],
             "GET /outbox/{id}": [Trial(f"/outbox/{self.outbox}")],
+            "POST /outbox/{id}/retry": [Trial(f"/outbox/{self.outbox}/retry", {"unclear": True})],
+            "POST /outbox/{id}/drop": [Trial(f"/outbox/{self.outbox}/drop")],
         }
 
     def machine_routes(self) -> Iterator[Route]:

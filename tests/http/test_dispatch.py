@@ -17,5 +17,5 @@ class DispatchTests(RouteCase):
 
     def test_a_name_stands_for_one_segment(self) -> None:
         """Neither for none nor for several, an encoded slash included."""
-        for path in ("/outbox", "/outbox/", "/outbox/a/b", "/outbox/a%2Fb", "//outbox/a", "/outbox/a/"):
+        for path in ("/outbox/", "/outbox/a/b", "/outbox/a%2Fb", "//outbox/a", "/outbox/a/"):
             self.refused(self.rig.ask("GET", path), 404, "unknown")
