@@ -151,6 +151,9 @@ HEAVY = frozenset(
             "css_inline",
             "pygments",
             "graphviz",
+            "treq",
+            "oauthlib",
+            "mailgateway.protocols.oauth",
             "unittest",
         ),
         *(
