@@ -328,6 +328,18 @@ class SetupTests(SynchronousTestCase):
         self.assertIn("mailgateway ensure", terminal.read)
         self.assertEqual(load(None, self.environment).people.notify, "robin@example.org")
 
+    def test_a_mistyped_password(self) -> None:
+        """It may be typed once more, and what is kept in the end is the right one."""
+        flags = self.servers()
+        arguments = ["setup", "agent@example.org", *flags, "--allow", "robin@example.org"]
+        terminal = Terminal(arguments, self.environment).start()
+        terminal.type("Password for localhost", "wrong horse")
+        terminal.type("Type the password again?", "y")
+        terminal.type("Password", PASSWORD)
+        self.assertEqual(terminal.end(), 0, terminal.read)
+        self.assertEqual((self.config.parent / "main.password").read_text(), f"{PASSWORD}\n")
+        self.assertEqual(self.dovecot.refusals(), 1)
+
     def test_the_address_itself_in_a_terminal(self) -> None:
         """One mailbox for both is explained before, and chosen by naming it."""
         flags = self.servers()
