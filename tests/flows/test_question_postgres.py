@@ -31,7 +31,7 @@ class ModelTests(SynchronousTestCase):
 
     def test_questions(self) -> None:
         """Fewer runs: each commit goes over a socket."""
-        run_state_machine_as_test(  # type: ignore[no-untyped-call]  # Hypothesis says nothing of its types
+        run_state_machine_as_test(
             QuestionsOnPostgres, settings=settings(max_examples=8, stateful_step_count=30, deadline=None)
         )
 

@@ -167,7 +167,16 @@ class ListTests(QuestionCase):
             self.refused(answer, 400, "invalid")
             self.assertEqual(answer.json["field"], "cursor")
         digest = json.loads(base64.urlsafe_b64decode(cursor + "=="))[0]
-        for made_up in (["x", 0, 0, "q"], [digest], [digest, "0", 0, "q"], [digest, -1, 0, "q"], {}, "x", 7):
+        forgeries: tuple[Any, ...] = (
+            ["x", 0, 0, "q"],
+            [digest],
+            [digest, "0", 0, "q"],
+            [digest, -1, 0, "q"],
+            {},
+            "x",
+            7,
+        )
+        for made_up in forgeries:
             forged = base64.urlsafe_b64encode(json.dumps(made_up).encode()).decode().rstrip("=")
             self.refused(self.ask("GET", f"/questions?session=s&cursor={forged}"), 400, "invalid")
         for garbage in ("%00", "a", "====", "x" * 1_025, "%F0%9F%98%80"):
