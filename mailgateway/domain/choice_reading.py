@@ -24,6 +24,9 @@ from mailgateway.domain.choice_text import Typed, alternatives, phrases, words
 SKIPS = 6
 """So many greetings and the like are passed over in front of a choice."""
 
+NAMED = 200
+"""A list that names more options, or one so often, is none that a person wrote."""
+
 SHORT = 12
 """A longer text that chooses nothing is taken for prose, whatever it names."""
 
@@ -147,7 +150,7 @@ class Reading:
     def _several(self, start: int) -> tuple[tuple[int, ...], int] | None:
         """The options named one behind the other, in the order of the offer."""
         chosen: set[int] = set()
-        at, end, rows = start, start, 0
+        at, end, rows, named = start, start, 0, 0
         last: list[_Found] = []
         while found := self._named(at):
             end = max(each.end for each in found)
@@ -155,6 +158,9 @@ class Reading:
             if len({each.index for each in last}) > 1:
                 return None
             chosen.add(last[0].index)
+            named += 1
+            if named > NAMED:
+                return None
             between = _BETWEEN.match(self.typed.lined, end)
             if between is None:
                 break

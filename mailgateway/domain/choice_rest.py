@@ -35,7 +35,7 @@ _RETRACT = re.compile(rf"(?<!\w)(?:{alternatives(language.RETRACT)})(?!\w)")
 _DOUBT = re.compile(rf"(?:{alternatives(language.DOUBT)})(?!\w)")
 _IF = re.compile(rf"(?<!\w)(?:{alternatives(language.IF)})(?!\w)")
 _NUMBER = re.compile(r"(?<![\w$€£+:/.])(\d{1,3})(?![\w%€$°:/]|[.,]\d)(?: ?(\w+))?")
-_LETTER = re.compile(r"(\w+ )?([(\[]?)(?<!\w)([a-z])(?!\w)([)\]]?)")
+_LETTER = re.compile(r"((?<!\w)\w{1,12} )?([(\[]?)(?<!\w)([a-z])(?!\w)([)\]]?)")
 _NAMING = phrases(language.NAMING)
 
 
