@@ -172,10 +172,10 @@ async def _collected(response: Any) -> bytes:
     return bytes(body)
 
 
-def _why(error: Exception, peer: Peer) -> PeerError:
-    """What kept the answer away."""
+def _why(error: Exception, peer: Peer) -> PeerError | CancelledError:
+    """What kept the answer away; who gave up waiting for it is told so."""
     if isinstance(error, ResponseFailed | ResponseNeverReceived):
         reasons = [reason.value for reason in error.reasons]
-        told = next((each for each in reasons if isinstance(each, PeerError)), None)
+        told = next((each for each in reasons if isinstance(each, PeerError | CancelledError)), None)
         return told or (failure_of(reasons[0], peer) if reasons else Unreachable(f"{peer} closed at once"))
     return failure_of(error, peer)
