@@ -16,6 +16,7 @@ from mailgateway.http.table import ROUTES
 from mailgateway.ids import SessionId
 from mailgateway.store.tables import metadata
 from tests.http.case import ENVELOPE, MAIL, WHO, RouteCase, file
+from tests.http.question_case import ASK
 from tests.http.rig import BOUND, BOUND_PERSON, request
 
 PLACE = {"uid": 42, "uidValidity": 7, "account": "main", "folder": "INBOX"}
@@ -35,6 +36,7 @@ HARMLESS = {
     "GET /mode": "a ping tells it too",
     "GET /outbox": "lists what is the key's own, see tests.http.test_sending",
     "GET /openapi.json": "the same for everybody",
+    "POST /questions/{id}/answer": "for people, of the key's own sessions, see tests.http.test_questions",
 }
 
 
@@ -59,6 +61,7 @@ class ConfinedTests(RouteCase):
         self.uploaded = self.ask("POST", "/attachments", b"x", headers=OURS | FILE).json["attachmentId"]
         self.ask("POST", "/settle", {**WHO, "summary": "done"})
         self.ask("POST", "/register", WHO)
+        self.question = self.ask("POST", "/questions", ASK).json["questionId"]
         file(self.rig, parts=[(AttachmentInfo("a1", "a", "text/plain", 1), b"x")])
         self.ask("POST", "/claim", {"instanceId": "i", "id": ENVELOPE.id})
 
@@ -72,7 +75,45 @@ class ConfinedTests(RouteCase):
         ]
         mail = {**MAIL, "sessionId": "theirs", "attachments": [self.uploaded]}
         who = [{**WHO, "instanceId": name} for name in ("i", "j")]
+        own = f"/questions/{self.question}"
+        text = {name: ASK[name] for name in ("prompt", "ambiguity", "options")}
+        seen = {"expectedRevision": 1, "expectedOwnerRevision": 1}
+        changes: dict[str, dict[str, Any]] = {
+            "revise": text,
+            "cancel": {"expectedRevision": 2},
+            "supersede": {"replacementQuestionId": "q-none"},
+            "reparent": {},
+            "transfer": {"expectedOwner": "s", "owner": "theirs"},
+            "takeover": {"expectedOwner": "s"},
+        }
         return {
+            "POST /questions": [Trial("/questions", ASK | each) for each in who],
+            "POST /questions/batch": [
+                Trial("/questions/batch", {**each, "items": [{**text, "localRef": "a"}]}) for each in who
+            ],
+            "GET /questions": [
+                Trial(f"/questions?session=s&scope={scope}") for scope in ("own", "worktree", "global")
+            ],
+            "GET /questions/{id}": [
+                Trial(f"{own}?session=s"),
+                Trial(f"{own}?scope=global", refusal=(403, "wrong_owner")),
+                Trial(f"{own}?session=theirs&scope=global", refusal=(403, "wrong_owner")),
+            ],
+            "GET /questions/{id}/history": [
+                Trial(f"{own}/history?session=s"),
+                Trial(f"{own}/history?scope=global", refusal=(403, "wrong_owner")),
+            ],
+            "GET /questions/{id}/answer": [
+                Trial(f"{own}/answer?session=s"),
+                Trial(f"{own}/answer?session=theirs&recover=true", refusal=(403, "wrong_owner")),
+            ],
+            **{
+                f"POST /questions/{{id}}/{act}": [
+                    Trial(f"{own}/{act}", {**each, **seen, **fields}) for each in who
+                ]
+                for act, fields in changes.items()
+            },
+            "POST /wait": [Trial("/wait?wait=5", each) for each in who],
             "POST /ping": [Trial("/ping", each) for each in who],
             "POST /bye": [Trial("/bye", each) for each in who],
             "POST /register": [Trial("/register", each) for each in who],
