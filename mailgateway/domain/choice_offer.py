@@ -61,7 +61,7 @@ def offer_of(values: tuple[str, ...], labels: tuple[str, ...]) -> Offer:
 
     both = [(fold(label), fold(value)) for label, value in zip(labels, values, strict=True)]
     for index, texts in enumerate(both):
-        for text in dict.fromkeys(map(bare, texts)):
+        for text in dict.fromkeys((*texts, *map(bare, texts))):
             if words(text) or any(ord(each) > SYMBOLS for each in text):
                 forms.append(Form(text, words(text), index))
                 add(text, index)

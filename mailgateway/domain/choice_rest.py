@@ -34,8 +34,9 @@ LONE = re.compile(r"(?:option )?#?[(]?(?:\d{1,3}|[a-z])[.)]?")
 _RETRACT = re.compile(rf"(?<!\w)(?:{alternatives(language.RETRACT)})(?!\w)")
 _DOUBT = re.compile(rf"(?:{alternatives(language.DOUBT)})(?!\w)")
 _IF = re.compile(rf"(?<!\w)(?:{alternatives(language.IF)})(?!\w)")
-_NUMBER = re.compile(r"(?<![\w$€£+:/.])(\d{1,3})(?![\w%€$°:/]|[.,]\d)(?: ?(\w+))?")
-_LETTER = re.compile(r"((?<!\w)\w{1,12} )?([(\[]?)(?<!\w)([a-z])(?!\w)([)\]]?)")
+_NUMBER = re.compile(r"(?<![\w$€£+:/.])(\d{1,3})(?![\w%€$°:/]|[.,]\d)(?:(?= ?(\w+))|)")
+_LETTER = re.compile(r"(?<!\w)[a-z](?!\w)")
+_WORD_BEFORE = re.compile(r"(\w+) [(\[]?$")
 _NAMING = phrases(language.NAMING)
 
 
@@ -93,11 +94,12 @@ def names_other(offer: Offer, chosen: Collection[int], rest: str) -> bool:
     """Whether a text names an option that is not chosen: by number, letter, or words."""
     if numbers_in(offer, rest) - set(chosen):
         return True
-    for before, opened, letter, closed in _LETTER.findall(rest):
-        index = ALPHABET.index(letter)
+    for letter in _LETTER.finditer(rest):
+        index, at = ALPHABET.index(letter[0]), letter.start()
         if index < offer.count and index not in chosen:
-            plain = (opened and closed) or before.strip() in _NAMING
-            if plain or letter not in _ARTICLES:
+            before = _WORD_BEFORE.search(rest, max(0, at - 16), at)
+            plain = rest[at - 1 : at] in ("(", "[") or (before is not None and before[1] in _NAMING)
+            if plain or letter[0] not in _ARTICLES:
                 return True
     spoken = f" {words(rest)} "
     own = {form.spoken for form in offer.forms if form.index in chosen}

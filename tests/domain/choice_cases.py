@@ -271,6 +271,8 @@ UNDECIDED: tuple[tuple[tuple[Option, ...], tuple[str, ...]], ...] = (
             "2? Or is 3 better?",
             "SQLite?",
             "2;",
+            "2 but 2 1",
+            "1, as c b",
             "SQLite, PostgreSQL",
             "1\nneither",
             "2; ή 3;",

@@ -132,6 +132,7 @@ class AnyTextTests(SynchronousTestCase):
 
     @given(LABELS, st.data())
     @example(["No?", "x"], None)
+    @example(["0;"], None)
     def test_the_mailed_line_is_always_understood(
         self, labels: list[str], data: st.DataObject | None
     ) -> None:
