@@ -198,9 +198,7 @@ def _pulls_apart(claims: Claims, facts: Facts) -> bool:
 
 def _disagree(tagged: Route, threaded: Route) -> bool:
     """Consent must not be steered to another question than the one under the person's eyes."""
-    return tagged.id != threaded.id and (
-        tagged.purpose in _CONSENT or threaded.purpose in _CONSENT
-    )
+    return tagged.id != threaded.id and (tagged.purpose in _CONSENT or threaded.purpose in _CONSENT)
 
 
 _CONSENT = frozenset({Purpose.QUESTION, Purpose.APPROVAL})

@@ -7,8 +7,8 @@ from twisted.internet.defer import Deferred
 from mailgateway.daemons.line import ImapLine
 from mailgateway.errors import PeerError
 from mailgateway.flows import deliver
-from mailgateway.flows.scan import Scanned, Scanner, ScanRules
 from mailgateway.flows.filing import FilingRules
+from mailgateway.flows.scan import Scanned, Scanner, ScanRules
 from mailgateway.wire.sasl import Password
 from tests.daemons.world import KEY, PASSWORD, Network, Run
 from tests.fakes.imap_script import CAPABILITIES, ScriptedServer

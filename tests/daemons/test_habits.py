@@ -22,8 +22,8 @@ from mailgateway.daemons.habits import (
 from mailgateway.daemons.logins import Door, Logins
 from mailgateway.daemons.watcher import Watcher
 from mailgateway.flows import folders
-from mailgateway.flows.scan import ScanRules
 from mailgateway.flows.filing import FilingRules
+from mailgateway.flows.scan import ScanRules
 from mailgateway.providers import Poll, of_imap
 from mailgateway.wire.sasl import BearerToken, end_of_token
 from tests.daemons.small_imap import Habits as ServerHabits

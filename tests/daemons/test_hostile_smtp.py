@@ -9,8 +9,8 @@ from itertools import chain, repeat
 from mailgateway.domain.judge import judge
 from mailgateway.domain.outbox import OutboxState
 from mailgateway.flows import deliver
-from mailgateway.flows.receive import Examined, Window, receive
 from mailgateway.flows.filing import FilingRules
+from mailgateway.flows.receive import Examined, Window, receive
 from tests.daemons.sending import SenderTestCase
 from tests.daemons.world import SMTP_PORT
 from tests.fakes.smtp_script import DROP, HANG, Script, SmtpServer

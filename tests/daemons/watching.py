@@ -3,8 +3,8 @@
 from typing import Any
 
 from mailgateway.daemons.watcher import STOP_SECONDS, Watcher
-from mailgateway.flows.scan import ScanRules
 from mailgateway.flows.filing import FilingRules
+from mailgateway.flows.scan import ScanRules
 from tests.daemons.small_imap import Habits
 from tests.daemons.world import IMAP_PORT, KEY, Network, Run, SlowDatabase
 from tests.flows.inbound import OWN, TTL

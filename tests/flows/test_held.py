@@ -9,9 +9,9 @@ from twisted.internet.defer import Deferred, succeed
 from mailgateway.errors import CommandRefused, StaleWrite, StoreUnavailable
 from mailgateway.flows import fates, held, sweep
 from mailgateway.flows.evidence import Witnesses
+from mailgateway.flows.filing import FilingRules
 from mailgateway.flows.ports import KeyLookup
 from mailgateway.flows.scan import Scanned, Scanner, ScanRules
-from mailgateway.flows.filing import FilingRules
 from mailgateway.ids import MessageId
 from mailgateway.mail.dkim_key import KeyAnswer, KeyTexts, KeyTrouble
 from mailgateway.mail.own import Own

@@ -23,10 +23,10 @@ from mailgateway.errors import (
 )
 from mailgateway.flows import deliver, folders, scan
 from mailgateway.flows.deliver import Claimant, Target
+from mailgateway.flows.filing import FilingRules
 from mailgateway.flows.patience import NARROWER, PATIENCE, WINDOW
 from mailgateway.flows.ports import Database
 from mailgateway.flows.scan import FEW, Scanned, Scanner, ScanRules
-from mailgateway.flows.filing import FilingRules
 from mailgateway.mail.own import Own
 from mailgateway.store.database import Tx, Work
 from mailgateway.store.tables import envelope
