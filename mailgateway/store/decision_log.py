@@ -45,7 +45,7 @@ def append(
             "machine_id": entry.machine_id,
             "number": entry.number,
             "question_id": entry.question_id,
-            "act": entry.act.value,
+            "act": act.value,
             "revision": entry.revision,
             "owner_revision": entry.owner_revision,
             "by": entry.by,
@@ -73,11 +73,11 @@ def page(tx: Tx, machine: MachineId, after: int, limit: int) -> tuple[LogEntry, 
 def machines(tx: Tx) -> tuple[tuple[MachineId, int], ...]:
     """Every machine that has a log, with the number of its last entry."""
     rows = tx.execute(
-        select(decision_log.c.machine_id, func.max(decision_log.c.number))
+        select(decision_log.c.machine_id, func.max(decision_log.c.number).label("last"))
         .group_by(decision_log.c.machine_id)
         .order_by(decision_log.c.machine_id)
     )
-    return tuple((machine, number) for machine, number in rows)
+    return tuple((row.machine_id, row.last) for row in rows)
 
 
 def _values(rows: "Sequence[Row[Any]] | Any") -> tuple[LogEntry, ...]:

@@ -356,6 +356,6 @@ class AskedTests(AnswersTestCase):
         self.assertEqual(self.words(), ["by the way"])
 
     def test_who_may_not_is_told_first(self) -> None:
-        """Not asked for better words before: also a mail without any hears that it is not theirs to answer."""
+        """Nobody asks for better words before: also a mail without any hears that it is not theirs."""
         self.assertEqual(self.refused_as(self.reply("", self.question, sender=KIM)), "not-allowed")
         self.assertIn("somebody else", self.text())

@@ -13,7 +13,7 @@ from mailgateway.errors import Refusal
 from mailgateway.flows import mode, sessions, settle, start
 from mailgateway.flows.bell import EventKind
 from mailgateway.ids import InstanceId, MachineId, QuestionId, SessionId, session_digest
-from mailgateway.store import questions
+from mailgateway.store import questions, settles
 from mailgateway.store import sessions as rows
 from mailgateway.store.database import Tx, transact
 from mailgateway.store.tables import session
@@ -161,7 +161,7 @@ class PingTests(OutboundTestCase):
         self.now(settle.note(gateway.database, gateway.bell, IDENTITY, S1, I1, "Done.", False, delay=delay))
 
     def _settle_due(self) -> object:
-        return self.now(settle.next_due(self.gateway.database, IDENTITY))
+        return self.gateway.rows(lambda tx: settles.next_due(tx, IDENTITY.machine_id))
 
 
 class ByeTests(OutboundTestCase):
