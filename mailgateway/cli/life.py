@@ -17,11 +17,13 @@ import click
 from attrs import define, frozen
 
 from mailgateway.cli.report import Exit, fail, printable, say, shared
-from mailgateway.cli.service import base_of_settings, client_of, settings_of
+from mailgateway.cli.service import client_of, settings_of
 from mailgateway.cli.starting import Launched, launch
-from mailgateway.cli.turns import Turn, holder_of, service_is_gone, turn
+from mailgateway.cli.turns import Turn, turn
 from mailgateway.client import Client, ServiceUnreachable
 from mailgateway.client.answers import Health
+from mailgateway.client.of_settings import base_of_settings
+from mailgateway.client.service_lock import holder_of, service_is_gone
 from mailgateway.contract import API_VERSION
 from mailgateway.errors import ConfigError
 from mailgateway.secrets import SESSION_KEY, prepare_state_dir

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 
-from mailgateway.client import Base, Client
+from mailgateway.client import Client
+from mailgateway.client.of_settings import base_of_settings
 from mailgateway.errors import ConfigError
 from mailgateway.secrets import PERSON_KEY, SESSION_KEY
 from mailgateway.settings import Settings, config_path, load
-
-EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
 def settings_of(config: str | None) -> Settings:
@@ -26,14 +25,6 @@ def found_settings(config: str | None) -> Settings | None:
     except ConfigError:
         return None
     return settings_of(config)
-
-
-def base_of_settings(settings: Settings) -> Base:
-    """Where the service of these settings listens: its socket when there is one, else its port."""
-    daemon = settings.daemon
-    if daemon.socket is not None and (daemon.port == 0 or os.access(daemon.socket, os.F_OK)):
-        return Base(socket=daemon.socket)
-    return Base(host=EVERYWHERE.get(daemon.host, daemon.host), port=daemon.port)
 
 
 def client_of(settings: Settings) -> Client:

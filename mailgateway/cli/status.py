@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from mailgateway.cli.report import counted, facts, printable, say, shared, table, when
-from mailgateway.cli.service import base_of_settings, client_of, person_client_of, settings_of
+from mailgateway.cli.service import client_of, person_client_of, settings_of
 from mailgateway.client import ApiRefused
 from mailgateway.client.answers import AccountState, Fate, Health
+from mailgateway.client.of_settings import base_of_settings
 from mailgateway.errors import ConfigError
 from mailgateway.settings import Settings
 

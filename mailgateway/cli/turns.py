@@ -2,10 +2,9 @@
 
 Whoever starts the service holds an advisory lock, so that many who want it at once start one process and not
 one each.  The kernel gives the lock back when its holder dies.  The service has a lock of its own, against
-those who start it by other ways; here it is only looked at, to know when a stopped one is gone.
+those who start it by other ways (``mailgateway.client.service_lock``).
 """
 
-import fcntl
 import json
 import os
 import time
@@ -15,15 +14,13 @@ from pathlib import Path
 
 from attrs import define
 
+from mailgateway.client.service_lock import LARGEST_FILE, locked
 from mailgateway.errors import ConfigError, Problem
 
 FILE = "life.lock"
-SERVICE_LOCK = "service.lock"
-"""The lock that the service holds as long as it lives."""
 SCHEMA = 1
 SECONDS_BETWEEN_REPLACEMENTS = 60.0
 LOOK_SECONDS = 0.05
-LARGEST_FILE = 4096
 
 
 @define(eq=False)
@@ -65,7 +62,7 @@ def turn(state_dir: Path, seconds: float) -> Iterator[Turn | None]:
         ) from None
     try:
         until = time.monotonic() + seconds
-        while not _locked(handle):
+        while not locked(handle):
             if time.monotonic() >= until:
                 yield None
                 return
@@ -73,33 +70,3 @@ def turn(state_dir: Path, seconds: float) -> Iterator[Turn | None]:
         yield Turn(handle)
     finally:
         os.close(handle)
-
-
-def service_is_gone(state_dir: Path) -> bool:
-    """Whether no process holds the lock of the service: it has closed its database, and another may start."""
-    try:
-        handle = os.open(state_dir / SERVICE_LOCK, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return True
-    try:
-        return _locked(handle)
-    finally:
-        os.close(handle)
-
-
-def holder_of(state_dir: Path) -> int:
-    """The process that holds the lock of the service, as far as it has told; 0 when nobody does."""
-    if service_is_gone(state_dir):
-        return 0
-    try:
-        return int(json.loads((state_dir / SERVICE_LOCK).read_bytes()[:LARGEST_FILE])["pid"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return 0
-
-
-def _locked(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -7,8 +7,9 @@ but defects, by their place.  What the work does is not known here.
 
 import sys
 import threading
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar, cast
 
 from twisted.internet.base import ReactorBase
 from twisted.internet.defer import CancelledError, Deferred
@@ -21,6 +22,7 @@ from mailgateway.errors import Unreachable, place_of
 
 T = TypeVar("T")
 
+_GLOBAL: Final = "twisted.internet.reactor"
 TIDY_SECONDS: Final = 5.0
 """How long cancelled work may take to end."""
 
@@ -29,10 +31,13 @@ def run(work: Callable[[Any], Coroutine[Any, Any, T]], *, seconds: float) -> T:
     """Run ``work(reactor)`` to its end on a new reactor, and return its value; what it raises comes out.
 
     After ``seconds`` it is cancelled and ``Unreachable`` is raised; Ctrl-C and SIGTERM cancel it and raise
-    ``KeyboardInterrupt``.  The first reactor of a process becomes its global one, so that a library which
-    asks for that finds it running; each call has another one.
+    ``KeyboardInterrupt``.  Each call has another reactor, which is the global one meanwhile.
     """
-    reactor: Any = _new_reactor()
+    with _as_global(_new_reactor()) as reactor:
+        return _run(reactor, work, seconds)
+
+
+def _run(reactor: Any, work: Callable[[Any], Coroutine[Any, Any, T]], seconds: float) -> T:
     outcome: list[Any] = []
     running: list[Deferred[Any]] = []
     too_late: list[bool] = []
@@ -84,16 +89,31 @@ def _stop(reactor: Any) -> None:
 
 
 def _new_reactor() -> ReactorBase:
-    """Make a reactor; the first of a process is installed, and brings a quiet log with it."""
+    """Make a reactor; with the first one of a process that logs nothing yet comes a quiet log."""
     try:
         from twisted.internet.epollreactor import EPollReactor as Reactor  # noqa: PLC0415 - Linux has it
     except ImportError:
         from twisted.internet.selectreactor import SelectReactor as Reactor  # noqa: PLC0415
-    reactor: ReactorBase = Reactor()
-    if "twisted.internet.reactor" not in sys.modules:
-        installReactor(reactor)
+    if globalLogBeginner._temporaryObserver is not None:  # noqa: SLF001 - only it knows that nobody has begun
         globalLogBeginner.beginLoggingTo([_defects], discardBuffer=True, redirectStandardIO=False)
-    return reactor
+    return Reactor()
+
+
+@contextmanager
+def _as_global(reactor: Any) -> Iterator[Any]:
+    """Make the reactor the one that ``twisted.internet`` names, and put back which one it was.
+
+    STARTTLS asks for the global reactor when it writes a little; in one that does not run, that would never
+    go out.
+    """
+    before = sys.modules.pop(_GLOBAL, None)
+    installReactor(reactor)
+    try:
+        yield reactor
+    finally:
+        del sys.modules[_GLOBAL]
+        if before is not None:
+            installReactor(cast("ReactorBase", before))
 
 
 @provider(ILogObserver)

@@ -200,11 +200,11 @@ class Setup:
         return self._logged_in(settings)
 
     def _logged_in(self, settings: Settings) -> tuple[Finding, ...]:
-        from mailgateway.operator.first_login import log_in  # noqa: PLC0415 - the dialogues, when all is written
+        from mailgateway.operator.check import check  # noqa: PLC0415 - the dialogues, when all is written
 
         readable = self._readable(settings)
         with self.progress() as tell:
-            return run(lambda reactor: log_in(reactor, readable, tell), seconds=CHECK_SECONDS)
+            return run(lambda reactor: check(reactor, readable, tell), seconds=CHECK_SECONDS)
 
     def _readable(self, settings: Settings) -> Settings:
         """The settings with the credential of the service manager's as a file, which only it hands over."""

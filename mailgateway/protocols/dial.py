@@ -57,6 +57,9 @@ USER_TIMEOUT_MILLISECONDS: Final = 60_000
 REFUSED: Final = "REFUSED"
 """The code of an ``Unreachable`` at whose address nobody listens on the port."""
 
+TOO_LATE: Final = "TOO-LATE"
+"""The code of an ``Unreachable`` from whose address no answer came in time."""
+
 
 class TlsTrouble(StrEnum):
     """The code of a ``TlsRefused``, where it is known what is wrong."""
@@ -258,7 +261,7 @@ def dial(reactor: Any, peer: Peer, factory: IProtocolFactory, timeout: float = 3
     connecting: Deferred[IProtocol] = endpoint.connect(factory)
 
     def too_late(_: object, seconds: float) -> Failure:
-        return Failure(Unreachable(f"no connection to {peer} within {seconds:g} s"))
+        return Failure(Unreachable(f"no connection to {peer} within {seconds:g} s", code=TOO_LATE))
 
     def explain(reason: Failure) -> Failure:
         if reason.check(CancelledError, ConnectingCancelledError):
@@ -280,7 +283,7 @@ def failure_of(reason: BaseException | None, peer: Peer) -> PeerError:
         case SSL.Error():
             return TlsRefused(f"no TLS with {peer}: {_words(reason)}", code=TlsTrouble.NO_TLS)
         case ConnectTimeoutError():
-            return Unreachable(f"no connection to {peer} in time")
+            return Unreachable(f"no connection to {peer} in time", code=TOO_LATE)
         case NobodyListens():
             return Unreachable(f"{peer} refuses connections", code=REFUSED)
         case _:

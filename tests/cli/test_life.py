@@ -18,10 +18,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from mailgateway.cli.life import Found, Nothing, Reload, Replace, Start, found_of, step_of
 from mailgateway.cli.main import command
 from mailgateway.cli.starting import IDLE_EXIT, LARGEST_LOG, environment_of, open_log
-from mailgateway.cli.turns import Turn, holder_of, service_is_gone, turn
+from mailgateway.cli.turns import Turn, turn
+from mailgateway.client.service_lock import holder_of, service_is_gone
 from mailgateway.daemons.instance_lock import InstanceLock, take_lock
 from mailgateway.errors import ConfigError
-from tests.cli.test_cli import SETTINGS
+from tests.cli.verbs import SETTINGS
 from tests.client.stand_in import HEALTH, KEY, Request, StandIn
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
