@@ -40,12 +40,32 @@ Connect = Callable[[Any, str, int], IStreamClientEndpoint]
 
 def checked(url: str) -> str:
     """The address again; ``TlsRefused`` or ``ProtocolViolation`` for one that must not be asked."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise _no_address() from None
     if parts.scheme != "https":
         raise TlsRefused("it leads to an address without https")
-    if host_name(parts.hostname or "") is None or "@" in parts.netloc:
+    if host_name(parts.hostname or "") is None or "@" in parts.netloc or port == 0:
         raise ProtocolViolation("it leads to an address that names no public host")
     return url
+
+
+def _no_address() -> ProtocolViolation:
+    return ProtocolViolation("it leads to an address that is none")
+
+
+def _moved(url: str, response: IResponse) -> str:
+    """Where a redirect leads; what stands there is whatever a stranger wrote."""
+    places = response.headers.getRawHeaders(b"location") or [b""]
+    try:
+        place = urljoin(url, places[0].decode("ascii"))
+    except ValueError:
+        raise _no_address() from None
+    if not place.isprintable() or " " in place:
+        raise _no_address()
+    return str(place)
 
 
 @define(eq=False)
@@ -78,9 +98,8 @@ class Https:
             response = await self._ask(checked(url))
             if response.code not in _REDIRECTS:
                 return await _body(response, limit)
-            places = response.headers.getRawHeaders("location") or [""]
             _drop(response)
-            url = urljoin(url, places[0])
+            url = _moved(url, response)
         raise ProtocolViolation(f"it is moved more than {MOST_REDIRECTS} times")
 
     async def _ask(self, url: str) -> IResponse:
@@ -93,7 +112,7 @@ class Https:
         except (CancelledError, PeerError):
             raise
         except UnicodeEncodeError:
-            raise ProtocolViolation("it leads to an address that is none") from None
+            raise _no_address() from None
         except Exception as error:  # noqa: BLE001 - whatever the library makes of whatever a server says
             raise _why(error, peer) from None
         return response

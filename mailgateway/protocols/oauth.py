@@ -86,8 +86,10 @@ class Forms:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the library makes of whatever a server says
             raise _why(error, peer) from None
-        retry_after = response.headers.getRawHeaders("retry-after") or [""]
-        return Answer(response.code, body.decode("utf-8", "replace"), retry_after[0].strip())
+        retry_after = response.headers.getRawHeaders(b"retry-after") or [b""]
+        return Answer(
+            response.code, body.decode("utf-8", "replace"), retry_after[0].decode("ascii", "replace").strip()
+        )
 
 
 def _peer(url: str, trust: bytes | None) -> Peer:

@@ -17,6 +17,19 @@ from attrs import field, frozen
 VERIFIER_BYTES: Final = 32
 """Random bytes for ``verifier`` and ``state``: 43 characters of base64url (RFC 7636 section 4.1)."""
 
+_OURS: Final = frozenset(
+    {
+        "response_type",
+        "client_id",
+        "redirect_uri",
+        "scope",
+        "state",
+        "code_challenge",
+        "code_challenge_method",
+    }
+)
+"""Parameters of the authorization request that the settings do not decide."""
+
 
 @frozen
 class Registration:
@@ -71,8 +84,8 @@ def authorize_url(registration: Registration, redirect_uri: str, state: str, ver
     from oauthlib.oauth2 import WebApplicationClient  # noqa: PLC0415
 
     client = WebApplicationClient(registration.client_id)
-    more = dict(pair.split("=", 1) for pair in registration.parameters)
-    reserved = {"response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge"}
+    pairs = (each.partition("=") for each in registration.parameters)
+    more = [(name, value) for name, _, value in pairs if name not in _OURS]
     url: str = client.prepare_request_uri(
         _secure(registration.authorize_url),
         redirect_uri=redirect_uri,
@@ -80,9 +93,10 @@ def authorize_url(registration: Registration, redirect_uri: str, state: str, ver
         state=state,
         code_challenge=client.create_code_challenge(verifier, "S256"),
         code_challenge_method="S256",
-        **{name: value for name, value in more.items() if name not in reserved},
     )
-    return registration.authorize_url + url.removeprefix(_secure(registration.authorize_url))
+    # further ones are no arguments of oauthlib's, which has names of its own for some
+    further = f"&{urlencode(more)}" if more else ""
+    return registration.authorize_url + url.removeprefix(_secure(registration.authorize_url)) + further
 
 
 def code_request(registration: Registration, code: str, redirect_uri: str, verifier: str) -> Request:

@@ -24,7 +24,10 @@ class Page(Request):
         seen: list[str] = channel.factory.seen
         path = (self.uri or b"").decode()
         seen.append(path)
-        if path.startswith("/to/"):
+        if path.startswith("/raw/"):
+            self.setResponseCode(302)
+            self.responseHeaders.addRawHeader(b"location", bytes.fromhex(path.removeprefix("/raw/")))
+        elif path.startswith("/to/"):
             self.setResponseCode(302)
             self.setHeader("location", path.removeprefix("/to/"))
         elif path == "/round":
@@ -108,6 +111,19 @@ class HttpsTests(TestCase):
         self.seen.clear()
         self.assertIn("moved", await self.refused("/round", ProtocolViolation))
         self.assertEqual(len(self.seen), MOST_REDIRECTS + 1)
+
+    async def test_redirects_to_what_is_no_address(self) -> None:
+        """Whatever bytes a stranger's server writes there are refused, and nothing else happens."""
+        for place in (
+            b"https://[x/",
+            b"https://h.example.org:99999/",
+            b"https://h.example.org:0/",
+            b"https://h.example.org:x/",
+            b"\xff\xfe",
+            "https://h\u2100.example.org/".encode(),
+            b"https://h.example.org/\x1b[2J",
+        ):
+            await self.refused(f"/raw/{place.hex()}", ProtocolViolation)
 
     async def test_size_and_time(self) -> None:
         """A megabyte is not read, silence ends in time, half an answer is none."""

@@ -24,11 +24,12 @@ class Says(Resource):
     def __init__(self) -> None:
         super().__init__()
         self.heard: list[bytes] = []
+        self.retry_after = b" 7 "
         self.answers = True
 
     def render_POST(self, request: Any) -> Any:
         self.heard.append(request.content.read())
-        request.setHeader("retry-after", " 7 ")
+        request.setHeader(b"retry-after", self.retry_after)
         return b'{"error": "slow_down"}' if self.answers else NOT_DONE_YET
 
 
@@ -54,6 +55,13 @@ class FormsTests(TestCase):
             (answer.status, answer.body, answer.retry_after), (200, '{"error": "slow_down"}', "7")
         )
         self.assertEqual(self.resource.heard, [b"refresh_token=secret"])
+
+    async def test_a_field_that_is_no_text(self) -> None:
+        """Odd bytes in a field of the answer lose neither the answer nor the caller."""
+        self.resource.retry_after = b"\xff7"
+        answer = await Forms(reactor, self.authority.pem).post(Request(self.listen("localhost"), "a=b"))
+        self.assertEqual(answer.status, 200)
+        self.assertFalse(answer.retry_after.isdecimal())
 
     async def test_who_cannot_be_verified_hears_nothing(self) -> None:
         """An unknown authority, another name, no TLS: no form is sent, and no error quotes it."""

@@ -4,6 +4,7 @@ import json
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
@@ -88,6 +89,16 @@ class RequestTests(SynchronousTestCase):
         self.assertEqual((fields["access_type"], fields["prompt"]), ("offline", "consent"))
         self.assertEqual((fields["state"], fields["redirect_uri"]), ("a-state", "http://127.0.0.1:4242"))
         self.assertNotIn(verifier, url)
+
+    def test_further_parameters(self) -> None:
+        """They stand as they are written, whatever their names mean elsewhere; none changes one of ours."""
+        own = ("state=x", "code_challenge_method=plain", "uri=x", "self=1", "scope=more", "hd=a b&c=d")
+        url = authorize_url(evolve(PLACE, parameters=own), "http://127.0.0.1:4242", "a-state", "v" * 43)
+        fields = form(urlsplit(url).query)
+        self.assertEqual((fields["state"], fields["code_challenge_method"]), ("a-state", "S256"))
+        self.assertEqual((fields["uri"], fields["self"], fields["hd"]), ("x", "1", "a b&c=d"))
+        self.assertNotIn("more", fields["scope"].split())
+        self.assertNotIn("c", fields)
 
     def test_a_page_of_this_machine(self) -> None:
         """Tests and their providers have no TLS; oauthlib refuses that unless it is told otherwise."""
