@@ -7,12 +7,17 @@ part.
 
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import click
 from attrs import define
 
 from mailgateway.cli.report import Exit, fail, printable
+
+
+def on_terminal(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal; one that was closed before we began is none."""
+    return stream is not None and stream.isatty()
 
 
 @define(eq=False)
@@ -29,7 +34,7 @@ class Asking:
     def here(cls, *, as_json: bool, aside: bool = False) -> "Asking":
         """Whoever sits at this terminal; nobody where there is none, or JSON is wanted."""
         seen = sys.stderr if aside else sys.stdout
-        return cls(as_json, not as_json and sys.stdin.isatty() and seen.isatty(), aside)
+        return cls(as_json, not as_json and on_terminal(sys.stdin) and on_terminal(seen), aside)
 
     def text(self, question: str, flag: str, check: Callable[[str], str], default: str | None = None) -> str:
         """One line of text; ``check`` gives it as it is used, or raises ``ValueError`` with a sentence.

@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 from mailgateway.domain.discovery import Choice
 from mailgateway.providers import Endpoints, Results, Server, of_imap, username_of
 from mailgateway.settings import Authentication
+from mailgateway.settings.file import USER_FILE
 
 SYSTEM_SECRET = "mail"  # noqa: S105 - the name of a credential
 """The credential of the system unit."""
@@ -206,5 +207,9 @@ def _name(name: str) -> str:
 
 
 def secret_file(config: Path, account: str) -> Path:
-    """Where the password of an account is put, beside the settings."""
-    return config.with_name(f"{account}.password")
+    """Where the password of an account is put, beside the settings.
+
+    Settings of another name have files of their own: two in one folder never share a password by accident.
+    """
+    own = "" if config.name == USER_FILE.name else f"{config.name}."
+    return config.with_name(f"{own}{account}.password")

@@ -88,7 +88,7 @@ class SecretAnswers:
     def _typed(self, choice: Choice) -> str:
         """The password, from standard input or from the terminal."""
         if self.wishes.password_stdin:
-            text = sys.stdin.readline(LARGEST_PASSWORD).rstrip("\r\n")
+            text = _first_line()
         else:
             kinds = choice.facts.secrets if choice.facts is not None else ()
             name = "App password" if kinds[:1] == (SecretKind.APP_PASSWORD,) else "Password"
@@ -108,6 +108,17 @@ class SecretAnswers:
         if self.secret is not None:
             self.secret = Secret(self.secret.path, _password(self.talk.secret("Password", HOW_TO_GIVE)))
             put(self.secret.path, f"{self.secret.text}\n", OWNER_ONLY)
+
+
+def _first_line() -> str:
+    """The line on standard input, where there is one."""
+    try:
+        line = sys.stdin.readline(LARGEST_PASSWORD + 1) if sys.stdin is not None else ""
+    except UnicodeDecodeError:
+        raise Refusal("no_password", "Standard input holds no text in UTF-8; it was not written.") from None
+    if len(line) > LARGEST_PASSWORD:
+        raise Refusal("no_password", f"The password is longer than {LARGEST_PASSWORD} characters.")
+    return line.rstrip("\r\n")
 
 
 def _password(text: str) -> str:

@@ -1,13 +1,14 @@
 """Writing the settings and the secret beside them, so that a crash leaves the old or the new, and never half.
 
-Policy: nothing that is there is overwritten unless that was wished, and then it is kept beside.  The new file
-is read back, as the service would read it, before it takes the place of another.  Files are made with their
-final mode and hold nothing before.
+Policy: nothing that is there is overwritten unless that was wished, and then it is kept beside, a secret as
+well: old settings without their secret are worth nothing, and with a new one they would show it to the old
+server.  The new file is read back, as the service would read it, before it takes the place of another.  Files
+are made with their final mode and hold nothing before.
 """
 
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -37,6 +38,8 @@ class Written:
     path: Path
     settings: Settings
     backup: Path | None
+    old_secret: Path | None = None
+    """Where the secret is kept that stood in the same file and was another one."""
 
 
 def place_for(given: str | None, environ: Mapping[str, str], *, system: bool) -> Path:
@@ -63,19 +66,48 @@ def write_settings(
     try:
         path.parent.mkdir(mode=0o755 if mode == FOR_ALL else 0o700, parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
-        _write(draft, text, mode)
         try:
+            _write(draft, text, mode)
             load(draft, environ, check_files=False)
-            if secret is not None:
-                put(secret.path, f"{secret.text}\n", OWNER_ONLY)
-            load(draft, environ)
-            backup = _kept(path)
-            draft.replace(path)
+            with _in_place(secret) as old_secret:
+                load(draft, environ)
+                backup = _kept(path)
+                draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError([Problem(str(path), f"cannot be written: {error.strerror}")]) from None
-    return Written(path, load(path, environ), backup)
+    except UnicodeEncodeError:
+        raise ConfigError(
+            [Problem(str(path), "cannot be written: a flag holds bytes that are no text")]
+        ) from None
+    return Written(path, load(path, environ), backup, old_secret)
+
+
+@contextmanager
+def _in_place(secret: Secret | None) -> Iterator[Path | None]:
+    """Put the secret into its file for what follows; when that fails, what was there is there again.
+
+    Gives where another secret is kept that was in that file.
+    """
+    if secret is None:
+        yield None
+        return
+    kept = _kept(secret.path)
+    text = f"{secret.text}\n"
+    try:
+        same = kept is not None and kept.read_bytes() == text.encode()
+        put(secret.path, text, OWNER_ONLY)
+        yield None if same else kept
+    except BaseException:
+        if kept is None:
+            secret.path.unlink(missing_ok=True)
+        else:
+            kept.replace(secret.path)
+            kept.unlink(missing_ok=True)  # two names of one file are left as they are by the line above
+        raise
+    if kept is not None and same:
+        kept.unlink()
 
 
 def put(path: Path, text: str, mode: int) -> None:

@@ -6,6 +6,7 @@ nowhere else.  The dialogue is blocking: each search or check runs on a reactor 
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -13,7 +14,7 @@ from typing import Final
 from attrs import define, evolve, field, frozen
 
 from mailgateway.domain.discovery import Choice
-from mailgateway.errors import Refusal
+from mailgateway.errors import ConfigError, MailgatewayError, Problem, Refusal
 from mailgateway.operator.findings import Finding, State, failed
 from mailgateway.operator.installing import Installation, Installed
 from mailgateway.operator.plan import Plan, SecretPlan, text_of, with_facts
@@ -28,9 +29,9 @@ from mailgateway.operator.settings_file import (
     write_settings,
 )
 from mailgateway.operator.wishes import Progress, Talk, Wishes
-from mailgateway.secrets import Credential, PasswordFile, prepare_state_dir
+from mailgateway.secrets import Credential, PasswordFile
 from mailgateway.settings import Settings
-from mailgateway.settings.tables import ADDRESS, Reading, Wrong
+from mailgateway.settings.tables import ADDRESS, Reading, Wrong, tables
 
 CHECK_SECONDS: Final = 120.0
 
@@ -79,8 +80,10 @@ class Setup:
 
     def run(self) -> Outcome:
         """Ask, look, write, check; ``Refusal`` and ``ConfigError`` say what stands in the way."""
+        for flag, name in (("--account", self.wishes.account), ("--oauth", self.wishes.oauth)):
+            _name_of_flag(flag, name)
         path = place_for(self.wishes.config, self.environ, system=self._for_system)
-        if path.exists() and not (self.wishes.force or self.wishes.dry_run):
+        if _is_there(path) and not (self.wishes.force or self.wishes.dry_run):
             raise Refusal(
                 "exists",
                 f"There are settings already, in {path}. Replace them with --force (the old file is kept "
@@ -92,9 +95,9 @@ class Setup:
         choice = servers.agreed()
         plan = self._with_people(self._plan(address, choice, path, servers.ca_file))
         text = text_of(plan, f"{datetime.now(UTC):%Y-%m-%d}")
-        usual = place_for(None, {**self.environ, "MAILGATEWAY_CONFIG": ""}, system=self._for_system)
-        elsewhere = path not in {usual, Path(self.environ.get("MAILGATEWAY_CONFIG", "")).absolute()}
-        outcome = Outcome(path=path, text=text, plan=plan, choice=choice, custom_place=elsewhere)
+        outcome = Outcome(
+            path=path, text=text, plan=plan, choice=choice, custom_place=path not in self._usual_places()
+        )
         if self.wishes.dry_run:
             return outcome
         self.installation.prepare()
@@ -103,6 +106,8 @@ class Setup:
         self.talk.tell("", f"Written: {path}")
         if written.backup is not None:
             self.talk.tell(f"The old settings are {written.backup}.")
+        if written.old_secret is not None:
+            self.talk.tell(f"The old password is in {written.old_secret}; remove it when it is of no use.")
         outcome = evolve(outcome, written=written, findings=self._checked(written.settings, plan))
         installed = self.installation.install(path, self.answers.path(), start=outcome.ok)
         return evolve(outcome, installed=installed)
@@ -110,6 +115,14 @@ class Setup:
     @property
     def _for_system(self) -> bool:
         return self.installation.kind == "system"
+
+    def _usual_places(self) -> set[Path]:
+        """Where settings are found without being named."""
+        places = {Path(self.environ.get("MAILGATEWAY_CONFIG", "")).absolute()}
+        with suppress(ConfigError):  # without a home
+            usual = {**self.environ, "MAILGATEWAY_CONFIG": ""}
+            places.add(place_for(None, usual, system=self._for_system))
+        return places
 
     # What goes into the plan
 
@@ -183,12 +196,15 @@ class Setup:
         if not self.wishes.check:
             return ()
         if plan.oauth is not None:
+            advice = f"Sign in: mailgateway auth {plan.oauth.name}{self._config_flag(settings)}"
             if self._for_system or not self.talk.present:
                 what = "nobody is signed in yet, so no login was tried"
-                advice = f"Sign in: mailgateway auth {plan.oauth.name}"
                 return (Finding("oauth", State.SKIPPED, what, advice),)
-            prepare_state_dir(settings.daemon.state_dir)
-            self.sign_in(settings, plan.oauth.name)
+            try:
+                self.sign_in(settings, plan.oauth.name)
+            except MailgatewayError as error:
+                self.talk.tell("", f"{error}.", advice)
+                return (Finding("oauth", State.FAILED, str(error), advice),)
         findings = self._logged_in(settings)
         refused = any(each.state is State.FAILED and each.step.endswith("login") for each in findings)
         if not (refused and self.answers.secret is not None and self.talk.present):
@@ -198,6 +214,11 @@ class Setup:
             return findings
         self.answers.again()
         return self._logged_in(settings)
+
+    def _config_flag(self, settings: Settings) -> str:
+        """What a command needs to find these settings."""
+        place = settings.source
+        return "" if place is None or place in self._usual_places() else f" --config {place}"
 
     def _logged_in(self, settings: Settings) -> tuple[Finding, ...]:
         from mailgateway.operator.check import check  # noqa: PLC0415 - the dialogues, when all is written
@@ -227,6 +248,21 @@ def address_of(text: str) -> str:
         return str(ADDRESS.check(text.strip(), Reading({}, Path(), "")))
     except Wrong as error:
         raise ValueError(str(error)) from None
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists() or path.is_symlink()
+    except OSError as error:
+        raise ConfigError([Problem(str(path), f"cannot be looked at: {error.strerror}")]) from None
+
+
+def _name_of_flag(flag: str, name: str) -> None:
+    """Look at what becomes the name of a table, and of files."""
+    reading = Reading({}, Path(), "")
+    tables({name: {}} if name else {}, "", reading)
+    if reading.problems:
+        raise ConfigError([Problem(flag, each.message) for each in reading.problems])
 
 
 def _address_of_flag(text: str) -> str:

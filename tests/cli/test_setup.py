@@ -176,6 +176,40 @@ class SetupTests(SynchronousTestCase):
         self.assertEqual(self.mode(Path(told["backup"])), 0o600)
         self.assertIn('from_name = "Agents"', self.config.read_text())
 
+    def test_passwords_that_are_none(self) -> None:
+        """Bytes that are no text, a line without an end, nothing at all: a sentence, and nothing written."""
+        flags = ["agent@example.org", "--imap", "imap.example.org", "--smtp", "smtp.example.org"]
+        flags += ["--no-check", "--allow", "robin@example.org", "--password-stdin", "--json"]
+        plain = [
+            sys.executable,
+            "-c",
+            f"import mailgateway.operator.servers as s; s.Servers._try = lambda *_: None; {PROGRAM}",
+            "setup",
+            *flags,
+        ]
+        for given in (b"a\xffb\n", b"x" * 10_000, b"", None):
+            done = subprocess.run(
+                ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *plain] if given is None else plain,
+                input=given,
+                capture_output=True,
+                timeout=SECONDS,
+                env=self.environment,
+                check=False,
+            )
+            self.assertEqual((done.returncode, done.stderr), (1, b""))
+            self.assertEqual(json.loads(done.stdout)["error"], "no_password")
+        self.assertFalse(self.config.exists())
+
+    def test_without_a_home(self) -> None:
+        """A named file needs none; without either it is said before anything is asked."""
+        del self.environment["HOME"]
+        flags = ["agent@example.org", "--imap", "imap.example.org", "--smtp", "smtp.example.org"]
+        flags += ["--dry-run", "--allow", "robin@example.org", "--password-env", "A"]
+        status, told = self.answer(*flags, "--config", str(self.folder / "own.toml"))
+        self.assertEqual((status, told.get("ok")), (0, True), told)
+        status, told = self.answer(*flags)
+        self.assertEqual((status, told["error"]), (2, "invalid_settings"), told)
+
     def test_what_nobody_answers_is_named(self) -> None:
         """Status 2, and the flag."""
         flags = ["agent@example.org", "--imap", "imap.example.org", "--smtp", "smtp.example.org", "--dry-run"]
@@ -193,7 +227,12 @@ class SetupTests(SynchronousTestCase):
         self.assertEqual(self.answer("agent", "--dry-run")[1]["error"], "invalid_address")
         self.assertEqual(self.answer("a@hey.com", "--dry-run")[1]["error"], "no_imap")
         self.assertEqual(self.answer("a@proton.me", "--yes", "--dry-run")[1]["flag"], "--ca-file")
-        for wrong in (["--imap", "https://x"], ["--ca-file", "/nowhere"]):
+        for wrong in (
+            ["--imap", "https://x"],
+            ["--ca-file", "/nowhere"],
+            ["--account", "a/b"],
+            ["--oauth", "../x"],
+        ):
             status, told = self.answer(*flags, *wrong)
             self.assertEqual((status, told["error"]), (2, "usage"), told)
             self.assertIn(wrong[0], told["message"])

@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.errors import ConfigError
 from mailgateway.operator.installing import Installation
-from mailgateway.operator.plan import OAuthPlan, Plan, SecretPlan, text_of
+from mailgateway.operator.plan import OAuthPlan, Plan, SecretPlan, secret_file, text_of
 from mailgateway.operator.servers import server_of
 from mailgateway.operator.settings_file import FOR_ALL, OWNER_ONLY, Secret, place_for, write_settings
 from mailgateway.operator.units import SYSTEM_UNIT, system_units, user_units, visible_to_the_system
@@ -115,6 +115,35 @@ class FileTests(SynchronousTestCase):
         self.assertRaises(ConfigError, write_settings, self.path, "[people]\n", secret, self.environ)
         self.assertEqual((self.path.read_text(), self.names()), (good, ["config.toml"]))
         self.assertNotIn("hidden", repr(secret))
+
+    def test_a_secret_that_is_replaced(self) -> None:
+        """The old one is kept beside; a failure, also the last, puts it back; the same one is kept once."""
+        good, file = text_of(PLAN, "2026-12-01"), self.path.with_name("main.password")
+        write_settings(self.path, good, Secret(file, "one"), self.environ)
+        self.assertEqual(self.names(), ["config.toml", "main.password"])
+        lacking = good.replace('password_command = "pass show mail"', 'password_file = "not-there"')
+        self.assertNotEqual(lacking, good)
+        self.assertRaises(ConfigError, write_settings, self.path, lacking, Secret(file, "two"), self.environ)
+        self.assertEqual((file.read_text(), self.path.read_text()), ("one\n", good))
+        self.assertEqual(self.names(), ["config.toml", "main.password"])
+        same = write_settings(self.path, good, Secret(file, "one"), self.environ)
+        self.assertIsNone(same.old_secret)
+        written = write_settings(self.path, good, Secret(file, "two"), self.environ)
+        assert written.old_secret is not None
+        self.assertEqual((written.old_secret.read_text(), file.read_text()), ("one\n", "two\n"))
+        self.assertEqual(stat.S_IMODE(written.old_secret.stat().st_mode), OWNER_ONLY)
+
+    def test_bytes_that_are_no_text(self) -> None:
+        """A sentence, and nothing is left behind."""
+        text = text_of(evolve(PLAN, from_name="\udcff"), "2026-12-01")
+        self.assertRaises(ConfigError, write_settings, self.path, text, None, self.environ)
+        self.assertEqual(self.names(), [])
+
+    def test_two_settings_in_one_folder(self) -> None:
+        """Neither takes the password of the other."""
+        files = {secret_file(Path("/c", name), "main") for name in ("config.toml", "a.toml", "a.conf")}
+        self.assertEqual(len(files), 3)
+        self.assertEqual(secret_file(Path("/c/config.toml"), "main"), Path("/c/main.password"))
 
     def test_modes_and_the_old_file(self) -> None:
         """0600 whatever the umask, 0700 for the folder; the old file is kept with its mode."""
