@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mailgateway.cli.asking import on_terminal
 from mailgateway.cli.report import Exit, Failed, counted, facts, printable, say, shared, when
 from mailgateway.cli.service import settings_of
 from mailgateway.settings import Settings
@@ -80,7 +81,7 @@ def _sign_in(
     from mailgateway.operator.pasting import Lines  # noqa: PLC0415
     from mailgateway.operator.running import run  # noqa: PLC0415
 
-    pastes = flow == "paste" or sys.stdin.isatty()
+    pastes = on_terminal(sys.stdin) or (flow == "paste" and sys.stdin is not None)
     signed_in = run(
         lambda reactor: authorize(
             reactor,

@@ -21,6 +21,7 @@ from mailgateway.operator.loopback import Listener, listen
 from mailgateway.protocols.grant_file import Grant, GrantFile
 from mailgateway.protocols.grants import Grants, Posts, SignInNeeded, registration_of
 from mailgateway.protocols.oauth import Forms
+from mailgateway.secrets import prepare_state_dir
 from mailgateway.settings import OAuth, Settings
 from mailgateway.wire.oauth import (
     VERIFIER_BYTES,
@@ -156,6 +157,8 @@ async def authorize(
         chance,
     )
     chosen = flow or flow_of(written)
+    prepare_state_dir(state_dir)
+    GrantFile.of(state_dir, name).ready()  # nobody signs in for what could not be written down
     match chosen:
         case Flow.DEVICE:
             granted = await attempt.device()

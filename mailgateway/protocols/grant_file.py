@@ -12,7 +12,9 @@ import fcntl
 import hashlib
 import json
 import os
+import pwd
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +23,7 @@ from attrs import define, field, frozen
 from twisted.internet.task import deferLater
 
 from mailgateway.errors import ConfigError, Problem, TokenUnavailable
+from mailgateway.secrets import SESSION_KEY
 from mailgateway.settings import OAuth
 
 FOLDER: Final = "oauth"
@@ -135,6 +138,12 @@ class GrantFile:
             raise self._problem(f"cannot be removed: {error.strerror}") from None
         return there
 
+    def ready(self) -> None:
+        """Make the folder; ``ConfigError`` when nothing could be written into it."""
+        self._prepare()
+        if not os.access(self.folder, os.W_OK | os.X_OK):
+            raise self._problem("cannot be written: its folder belongs to another user")
+
     async def lock(self, reactor: Any, seconds: float = LOCK_SECONDS) -> "Lock":
         """Be the one that changes it; ``TokenUnavailable`` when another process takes too long."""
         self._prepare()
@@ -158,11 +167,24 @@ class GrantFile:
 
     def _prepare(self) -> None:
         try:
+            self._look_whose()
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self.folder.stat().st_mode & 0o077:
                 self.folder.chmod(0o700)
         except OSError as error:
             raise self._problem(f"has no folder: {error.strerror}") from None
+
+    def _look_whose(self) -> None:
+        """Root writes nothing for a service that runs as another user, who could not read it."""
+        if os.geteuid() != 0:
+            return
+        with suppress(FileNotFoundError):
+            owner = (self.folder.parent / SESSION_KEY).lstat().st_uid
+            if owner != 0:
+                raise self._problem(
+                    f"is for the user whose service keeps its state there ({_user(owner)}); "
+                    f"run this as that user: sudo -u {_user(owner)}"
+                )
 
     def _sync_folder(self) -> None:
         handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -187,6 +209,8 @@ class Lock:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        except OSError as error:
+            raise TokenUnavailable(f"a file of tokens cannot be locked: {error.strerror}") from None
         return True
 
     def release(self) -> None:
@@ -194,6 +218,13 @@ class Lock:
         handle, self._handle = self._handle, -1
         if handle >= 0:
             os.close(handle)
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"#{number}"
 
 
 def _facts(grant: Grant) -> Mapping[str, Any]:

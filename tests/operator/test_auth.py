@@ -1,6 +1,7 @@
 """Signing in: every flow and error, against a provider over HTTP, with a person made of a function."""
 
 import os
+import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from shutil import rmtree
@@ -12,10 +13,10 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from attrs import evolve
 from twisted.internet import reactor as global_reactor
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 from twisted.internet.threads import deferToThread
-from twisted.trial.unittest import SynchronousTestCase, TestCase
+from twisted.trial.unittest import SkipTest, SynchronousTestCase, TestCase
 
 from mailgateway.errors import ConfigError, MailgatewayError, Unreachable
 from mailgateway.operator.auth import (
@@ -30,6 +31,7 @@ from mailgateway.operator.auth import (
 )
 from mailgateway.operator.pasting import Lines
 from mailgateway.protocols.grant_file import GrantFile
+from mailgateway.secrets import SESSION_KEY
 from mailgateway.settings import OAuth
 from mailgateway.wire.oauth import Request as Form
 from mailgateway.wire.oauth_answer import Answer
@@ -105,6 +107,35 @@ class FlowCase(TestCase):
         status, _, fields = await deferToThread(visit, page.url)
         self.assertEqual(status, 302)
         return fields["location"]
+
+
+class PlaceTests(FlowCase):
+    """Where tokens are written."""
+
+    async def test_a_state_directory_that_is_not_there(self) -> None:
+        """It is made for us alone, before anybody signs in."""
+        self.folder = self.folder / "new" / "state"
+        signing_in = self.begin(Flow.BROWSER)
+        await self.page()
+        self.assertEqual(stat.S_IMODE(self.folder.stat().st_mode), 0o700)
+        signing_in.cancel()
+        await self.assertFailure(signing_in, CancelledError)
+
+    async def test_root_beside_a_service_of_another_user(self) -> None:
+        """It is told who has to do it, before anybody signs in: that service could not read the tokens."""
+        if os.geteuid() != 0:
+            raise SkipTest("only root can do that")
+        key = self.folder / SESSION_KEY
+        key.write_text("x" * 32)
+        os.chown(key, 65534, 65534)
+        error = await self.assertFailure(self.begin(Flow.BROWSER), ConfigError)
+        self.assertIn("sudo -u nobody", str(error))
+        self.assertEqual(self.invitations, [])
+        os.chown(key, 0, 0)
+        signing_in = self.begin(Flow.BROWSER)
+        await self.page()
+        signing_in.cancel()
+        await self.assertFailure(signing_in, CancelledError)
 
 
 class BrowserTests(FlowCase):
