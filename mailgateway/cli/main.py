@@ -17,6 +17,7 @@ VERBS = {
     "demo": ("demo", "Show the main job on an embedded mailbox, in seconds."),
     "setup": ("setup", "Make the settings for the agents' mailbox ADDRESS."),
     "check": ("check", "Check the settings and log in to both servers, without sending."),
+    "smoke": ("smoke", "Send a mail to the account itself, and wait until it is there."),
     "doctor": ("doctor", "Test every part, and say what to do."),
     "auth": ("auth", "Sign in at a provider that wants OAuth."),
     "ensure": ("life", "Start the service if it does not run."),

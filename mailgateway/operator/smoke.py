@@ -1,0 +1,376 @@
+"""``smoke``: a real mail from the account to itself, looked for where replies are looked for.
+
+Policy: one mail is sent, two with the plus-address; nothing is deleted, moved or flagged, and of other mail
+that comes meanwhile nothing but one header field of ours is read.  A refused login ends it, so that no
+credential is tried a second time; where the running service is held after a refusal, none is tried at all
+unless that is wanted (``again``).  A mail that the server did not clearly take is not sent again.  The
+marker on it makes every gateway that watches the mailbox take it as mail of its own kind.
+"""
+
+import os
+import secrets
+import socket
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from attrs import define, evolve, field, frozen
+
+from mailgateway.errors import ConfigError, PeerError
+from mailgateway.ids import MessageId, OutboxId, RouteId
+from mailgateway.mail.compose import compose
+from mailgateway.mail.letter import Letter, LetterKind
+from mailgateway.operator.arrival import Arrival, Found, Postbox, arrival_of
+from mailgateway.operator.findings import Finding, Record, Tell
+from mailgateway.operator.service import held_accounts
+from mailgateway.operator.troubles import Door
+from mailgateway.protocols import smtp
+from mailgateway.protocols.grants import Grants
+from mailgateway.protocols.imap import ImapConnection
+from mailgateway.protocols.servers import credential_of, peer_of
+from mailgateway.providers import Results
+from mailgateway.settings import Account, Settings
+from mailgateway.wire.sasl import Credential
+from mailgateway.wire.smtp_outcome import Accepted, Unclear
+from mailgateway.wire.submission import Submission
+
+CONNECT_SECONDS: Final = 30.0
+WAIT_SECONDS: Final = 120.0
+"""How long the mail may be under way; most take some seconds."""
+IDENTITY: Final = {"name": "mailgateway", "vendor": "mailgateway"}
+
+PLAIN: Final = "plain"
+PLUS: Final = "plus"
+
+TEXT: Final = (
+    "This mail was sent by `mailgateway smoke` to see whether mail leaves this account and comes back. "
+    "It asks nothing, and may be deleted."
+)
+
+
+@frozen(kw_only=True)
+class Smoked:
+    """What was found out; ``None`` stands for what was not reached or not tried.
+
+    ``sent_seconds`` is from MAIL to the answer to the final dot, ``back_seconds`` from there to the mailbox.
+    ``folder`` is where the mail lies, ``junk`` whether that is the folder for junk.  ``plus`` says whether
+    mail to the plus-address came.  ``authserv_id`` and ``results_above`` are those of ``Arrival``.
+    """
+
+    account: str
+    to: str
+    message_id: str = ""
+    sent_seconds: float | None = None
+    back_seconds: float | None = None
+    folder: str = ""
+    junk: bool = False
+    seen_message_id: str = ""
+    plus: bool | None = None
+    authserv_id: str | None = None
+    results_above: bool = False
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether the mail lies there under another Message-ID than it was sent with."""
+        return bool(self.seen_message_id) and self.seen_message_id != self.message_id
+
+    def as_dict(self) -> dict[str, Any]:
+        """The facts, without the findings, as an object of JSON."""
+        return {
+            "account": self.account,
+            "to": self.to,
+            "messageId": self.message_id,
+            "sentSeconds": _rounded(self.sent_seconds),
+            "backSeconds": _rounded(self.back_seconds),
+            "folder": self.folder,
+            "junk": self.junk,
+            "seenMessageId": self.seen_message_id,
+            "rewritten": self.rewritten,
+            "plusAddress": self.plus,
+            "authservId": self.authserv_id,
+            "resultsAboveReceived": self.results_above,
+        }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
+
+
+async def smoke(
+    reactor: Any,
+    settings: Settings,
+    account: Account,
+    tell: Tell,
+    *,
+    to: str = "",
+    plus: bool = False,
+    again: bool = False,
+    seconds: float = WAIT_SECONDS,
+) -> Smoked:
+    """Send a mail and wait until it lies in the mailbox; what happened, failures too, is in the value.
+
+    ``to`` is another address that leads to this mailbox; ``plus`` sends a second mail to the plus-address;
+    ``again`` logs in although the service is held after a refusal; ``seconds`` is how long to wait.
+    """
+    record = Record(tell, reactor.seconds)
+    grants = Grants(reactor, settings.daemon.state_dir, settings.oauth) if settings.oauth else None
+    work = _Smoke(reactor, settings, account, record, grants, to or account.address, plus, seconds)
+    if account.tag in (frozenset() if again else held_accounts(settings)):
+        record.fail(
+            f"{account.tag} login",
+            "the service was refused and has stopped trying, so that the account is not locked: nothing was "
+            "tried or sent",
+            "If you have changed the password since: mailgateway smoke --force, then mailgateway reload",
+        )
+    else:
+        await work.run()
+    return evolve(work.smoked, findings=tuple(record.findings))
+
+
+@define(eq=False)
+class _Smoke:
+    """One mail on its way."""
+
+    reactor: Any
+    settings: Settings
+    account: Account
+    record: Record
+    grants: Grants | None
+    to: str
+    plus: bool
+    seconds: float
+    smoked: Smoked = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.smoked = Smoked(account=str(self.account.tag), to=self.to)
+
+    def _step(self, words: str) -> str:
+        return f"{self.account.tag} {words}"
+
+    def _learn(self, **facts: Any) -> None:
+        self.smoked = evolve(self.smoked, **facts)
+
+    def _fail(self, door: Door, error: PeerError | ConfigError) -> None:
+        if isinstance(error, ConfigError):
+            self.record.fail(self._step(f"{door.name} certificate"), str(error))
+            return
+        trouble = door.trouble(error)
+        self.record.fail(self._step(f"{door.name} {trouble.step}"), trouble.what, trouble.advice)
+
+    async def _credential(self, door: Door) -> Credential:
+        path = f"accounts.{self.account.tag}.{door.name}"
+        return await credential_of(self.reactor, door.server, path, os.environ, self.grants)
+
+    async def run(self) -> None:
+        """Log in, send, and look; what fails is told, and ends it."""
+        door = Door(self.account, "imap")
+        box = Postbox(self.reactor, self.account.watch or ("INBOX",), idles=door.provider.idle)
+        step = self._step("imap login")
+        try:
+            self.record.begin(step, f"logging in as {door.server.username}")
+            imap = await ImapConnection.connect(self.reactor, peer_of(door.server), on_event=box.hear)
+        except (PeerError, ConfigError) as error:
+            self._fail(door, error)
+            return
+        try:
+            await imap.login(await self._credential(door))
+            self.record.ok(step, f"{door.server.username} is let in")
+            await imap.identify(IDENTITY)
+            for folder, reason in await box.open(imap):
+                self.record.fail(
+                    self._step(f"folder {folder}"),
+                    f"it cannot be opened: {reason}",
+                    f"Make the folder, or take it out of `watch` of [accounts.{self.account.tag}].",
+                )
+            under_way = await self._send() if box.places else {}
+            if under_way:
+                await self._read_back(box, under_way)
+        except PeerError as error:
+            self._fail(door, error)
+        finally:
+            await imap.logout()
+
+    # Out
+
+    async def _send(self) -> dict[str, str]:
+        """Hand over the mail, and that to the plus-address; what is under way, by our id of each."""
+        door = Door(self.account, "smtp")
+        step = self._step("smtp login")
+        under_way: dict[str, str] = {}
+        try:
+            self.record.begin(step, f"logging in as {door.server.username}")
+            credential = await self._credential(door)
+            name = socket.gethostname()
+            session = await smtp.connect(
+                self.reactor, peer_of(door.server), credential, name, CONNECT_SECONDS
+            )
+        except (PeerError, ConfigError) as error:
+            self._fail(door, error)
+            return {}
+        try:
+            self.record.ok(step, f"{door.server.username} is let in")
+            for plus in (False, True) if self.plus else (False,):
+                outbox_id = await self._hand_over(session, plus=plus)
+                if outbox_id is not None:
+                    under_way[outbox_id] = PLUS if plus else PLAIN
+        except PeerError as error:
+            self._fail(door, error)
+        finally:
+            await session.quit()
+        return under_way if PLAIN in under_way.values() else {}
+
+    async def _hand_over(self, session: smtp.SmtpConnection, *, plus: bool) -> OutboxId | None:
+        """Send one mail; our id of it if it may be under way."""
+        mark = secrets.token_hex(8)
+        local, _, domain = self.to.rpartition("@")
+        to = f"{local}+smoke{mark[:6]}@{domain}" if plus else self.to
+        step = self._step("plus-address" if plus else "sending")
+        outbox_id = OutboxId(f"smoke-{mark}")
+        message_id = MessageId(f"<smoke.{mark}@{self.account.domain}>")
+        raw = compose(self._letter(to, outbox_id, message_id)).raw
+        self.record.begin(step, f"handing a mail to {to} over")
+        began = self.reactor.seconds()
+        result = await session.send(Submission(self.account.address, (to,), raw))
+        outcome = result.outcomes[0]
+        if isinstance(outcome, Accepted):
+            self.record.ok(step, f"the server took a mail to {to}: {outcome.text}")
+            if not plus:
+                self._learn(message_id=message_id, sent_seconds=self.reactor.seconds() - began)
+            return outbox_id
+        if isinstance(outcome, Unclear):
+            self.record.warn(
+                step, f"the server fell silent after the mail to {to}, which may be under way: {outcome.text}"
+            )
+            if not plus:
+                self._learn(message_id=message_id)
+            return outbox_id
+        advice = f"Look at `address` of [accounts.{self.account.tag}]: the server may let it send as another."
+        if plus:
+            self._learn(plus=False)
+            self.record.fail(step, f"the server does not take mail to {to}: {outcome}", self._without_plus())
+        else:
+            self.record.fail(step, f"the server did not take the mail: {outcome}", advice)
+        return None
+
+    def _letter(self, to: str, outbox_id: OutboxId, message_id: MessageId) -> Letter:
+        return Letter(
+            kind=LetterKind.NOTIFICATION,
+            sender_address=self.account.address,
+            sender_name=self.account.from_name,
+            recipient=to,
+            tag=str(self.account.tag),
+            route=RouteId(""),
+            subject="Test of mailgateway",
+            text=TEXT,
+            message_id=message_id,
+            date=datetime.now(UTC),
+            instance="smoke",
+            outbox_id=outbox_id,
+        )
+
+    # Back
+
+    async def _read_back(self, box: Postbox, under_way: dict[str, str]) -> None:
+        """Wait for what is under way, and say what was found, and what was not."""
+        began = self.reactor.seconds()
+        names = " and ".join(box.names)
+        self.record.begin(self._step("arrival"), f"waiting for it in {names}, for {self.seconds:g} s at most")
+        async for found in box.arrivals(set(under_way), self.seconds):
+            took = self.reactor.seconds() - began
+            if under_way.pop(found.outbox_id) == PLUS:
+                self._learn(plus=True)
+                self.record.ok(self._step("plus-address"), f"mail to it came into {found.folder}")
+            else:
+                self._arrived(found, arrival_of(found.raw), took)
+        for missing in under_way.values():
+            if missing == PLUS:
+                self._learn(plus=False)
+                self.record.fail(
+                    self._step("plus-address"), "mail to it did not come back", self._without_plus()
+                )
+            else:
+                self.record.fail(
+                    self._step("arrival"),
+                    f"it did not come into {names} within {self.seconds:g} s",
+                    self._why_not(),
+                )
+
+    def _arrived(self, found: Found, arrival: Arrival, took: float) -> None:
+        """Tell what the mail shows."""
+        self._learn(
+            back_seconds=took,
+            folder=found.folder,
+            junk=found.junk,
+            seen_message_id=arrival.message_id,
+            authserv_id=arrival.authserv_id,
+            results_above=arrival.above,
+        )
+        step = self._step("arrival")
+        if found.junk:
+            self.record.warn(
+                step,
+                f"it came after {took:.2f} s, into {found.folder}, which is not watched",
+                "Mark it as no junk, and put the address into the address book: answers may land there.",
+            )
+        else:
+            self.record.ok(step, f"it came into {found.folder} after {took:.2f} s")
+        self._about_id()
+        self._about_results(arrival)
+
+    def _about_id(self) -> None:
+        step = self._step("message-id")
+        if not self.smoked.rewritten:
+            self.record.ok(step, "it is the one that was sent")
+        elif Door(self.account, "smtp").provider.rewrites_ids:
+            self.record.note(step, "the server writes another one, which is read back from the Sent folder")
+        else:
+            self.record.note(
+                step,
+                "the server writes another one",
+                "Replies name that one; they reach the session by the tag in the subject, so leave it there.",
+            )
+
+    def _about_results(self, arrival: Arrival) -> None:
+        """Who says whether mail is genuine."""
+        step = self._step("authentication-results")
+        if arrival.authserv_id is None:
+            self.record.note(
+                step,
+                "there is none on mail to oneself",
+                "Look at a mail from elsewhere: mailgateway explain FILE.",
+            )
+            return
+        security = self.settings.security
+        speaker = arrival.authserv_id or "nobody named"
+        where = "above" if arrival.above else "below"
+        what = f"the outermost is by {speaker}, {where} the server's own Received"
+        below = (
+            security.results_below_received or Door(self.account, "imap").provider.results is Results.BELOW
+        )
+        if arrival.authserv_id not in {each.lower() for each in security.trusted_authserv_ids}:
+            self.record.note(
+                step,
+                what,
+                f'If that is your mail server: trusted_authserv_ids = ["{speaker}"] in [security].',
+            )
+        elif not arrival.above and not below:
+            self.record.note(
+                step, what, "If a mail from elsewhere has it there, too: results_below_received = true."
+            )
+        else:
+            self.record.ok(step, f"{what}, which is trusted")
+
+    def _why_not(self) -> str:
+        if Door(self.account, "imap").provider.name == "Gmail":
+            return (
+                "Gmail may not show mail to oneself in the inbox, so this says nothing of mail from others: "
+                "write to the account from another address, and see whether it comes."
+            )
+        return (
+            "Look into the other folders: a filter may have moved it. A slow server may need --seconds 600."
+        )
+
+    def _without_plus(self) -> str:
+        if not self.account.plus_address:
+            return "It is not needed: leave `plus_address` off."
+        return f"Set plus_address = false in [accounts.{self.account.tag}]: answers to it would be lost."
