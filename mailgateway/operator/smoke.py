@@ -21,13 +21,13 @@ from mailgateway.mail.compose import compose
 from mailgateway.mail.letter import Letter, LetterKind
 from mailgateway.operator.arrival import Arrival, Found, Postbox, arrival_of
 from mailgateway.operator.findings import Finding, Record, Tell
+from mailgateway.operator.learning import told_of_results
 from mailgateway.operator.service import held_accounts
 from mailgateway.operator.troubles import Door
 from mailgateway.protocols import smtp
 from mailgateway.protocols.grants import Grants
 from mailgateway.protocols.imap import ImapConnection
 from mailgateway.protocols.servers import credential_of, peer_of
-from mailgateway.providers import Results
 from mailgateway.settings import Account, Settings
 from mailgateway.wire.sasl import Credential
 from mailgateway.wire.smtp_outcome import Accepted, Unclear
@@ -331,34 +331,14 @@ class _Smoke:
             )
 
     def _about_results(self, arrival: Arrival) -> None:
-        """Who says whether mail is genuine."""
-        step = self._step("authentication-results")
-        if arrival.authserv_id is None:
-            self.record.note(
-                step,
-                "there is none on mail to oneself",
-                "Look at a mail from elsewhere: mailgateway explain FILE.",
-            )
-            return
-        security = self.settings.security
-        speaker = arrival.authserv_id or "nobody named"
-        where = "above" if arrival.above else "below"
-        what = f"the outermost is by {speaker}, {where} the server's own Received"
-        below = (
-            security.results_below_received or Door(self.account, "imap").provider.results is Results.BELOW
+        """Who says whether mail is genuine, and whether that is to be trusted."""
+        told = told_of_results(
+            arrival.authserv_id,
+            above=arrival.above,
+            security=self.settings.security,
+            provider=Door(self.account, "imap").provider,
         )
-        if arrival.authserv_id not in {each.lower() for each in security.trusted_authserv_ids}:
-            self.record.note(
-                step,
-                what,
-                f'If that is your mail server: trusted_authserv_ids = ["{speaker}"] in [security].',
-            )
-        elif not arrival.above and not below:
-            self.record.note(
-                step, what, "If a mail from elsewhere has it there, too: results_below_received = true."
-            )
-        else:
-            self.record.ok(step, f"{what}, which is trusted")
+        self.record.add(self._step("authentication-results"), *told)
 
     def _why_not(self) -> str:
         if Door(self.account, "imap").provider.name == "Gmail":
