@@ -53,6 +53,10 @@ def reporting(*, as_json: bool) -> Iterator[None]:
     """Say a failure, and end with its exit status."""
     try:
         yield
+    except click.UsageError as error:
+        if not as_json:
+            raise
+        fail(Exit.USAGE, "usage", error.format_message(), as_json=True)
     except ConfigError as error:
         problems = [{"path": problem.path, "message": problem.message} for problem in error.problems]
         lines = ["The settings are wrong.", *(f"  {problem}" for problem in error.problems)]

@@ -173,7 +173,10 @@ async def authorize(
 def standing(settings: Settings, name: str) -> tuple[Grant | None, str]:
     """What is on disk of a sign-in, and why it cannot be used, ``""`` where it can; nobody is asked."""
     state_dir = settings.daemon.state_dir
-    found = Grants(None, state_dir, settings.oauth).standing(name)
+    try:
+        found = Grants(None, state_dir, settings.oauth).standing(name)
+    except ConfigError as error:  # of one file, which is no reason to hide the others
+        return None, str(error)
     why = found.why if isinstance(found, SignInNeeded) else ""
     return GrantFile.of(state_dir, name).read(), why
 
@@ -302,7 +305,10 @@ class _Attempt:
 
         if listener is not None:
             listener.hear(judge)
-        reading = Deferred.fromCoroutine(self._read(url, uri, state, answered)) if self.paste else None
+        alone = listener is None
+        reading = (
+            Deferred.fromCoroutine(self._read(url, uri, state, answered, alone=alone)) if self.paste else None
+        )
         try:
             answered.addTimeout(BROWSER_SECONDS, self.reactor, _too_late)
             outcome = await answered
@@ -324,14 +330,18 @@ class _Attempt:
             case _:
                 assert_never(outcome)
 
-    async def _read(self, url: str, uri: str, state: str, answered: "Deferred[RedirectAnswer]") -> None:
-        """Take what is pasted, until it is the address, or too often is not."""
+    async def _read(
+        self, url: str, uri: str, state: str, answered: "Deferred[RedirectAnswer]", *, alone: bool
+    ) -> None:
+        """Take what is pasted, until it is the address, or too often is not; ``alone``: no browser comes."""
         assert self.paste is not None  # noqa: S101 - whoever calls has looked
         for number in range(MOST_PASTES):
             try:
                 line = await self.paste()
             except EOFError:
-                return  # the browser may still come back by itself
+                if alone and not answered.called:
+                    answered.callback(Foreign("there was none, and the input has ended"))
+                return  # else the browser may still come back by itself
             if answered.called:
                 return
             outcome = redirect_answer(line, uri, state)

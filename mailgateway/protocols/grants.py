@@ -127,8 +127,10 @@ class Grants:
     """Who waits for the renewal that goes on, by name."""
     _refused: dict[str, str] = field(factory=dict, init=False, repr=False)
     """The access token that a mail server has refused, by name."""
-    _unwritten: dict[str, Grant] = field(factory=dict, init=False, repr=False)
-    """What came and could not be written, by name: it must not get lost."""
+    _unwritten: dict[str, tuple[Grant, Grant | None]] = field(factory=dict, init=False, repr=False)
+    """What came and could not be written, and what it is to replace, by name: it must not get lost."""
+    _read: dict[str, Grant | None] = field(factory=dict, init=False, repr=False)
+    """What was on disk when it was last looked at, by name."""
     _rests: dict[str, _Rest] = field(factory=dict, init=False)
 
     async def token(self, name: str) -> TokenOutcome:
@@ -223,7 +225,8 @@ class Grants:
     def standing(self, name: str) -> Grant | SignInNeeded:
         """The grant as it is, or why a person has to sign in; nobody is asked."""
         registration = self._registration(name)
-        grant = self._newest(name, GrantFile.of(self.state_dir, name).read())
+        self._read[name] = GrantFile.of(self.state_dir, name).read()
+        grant = self._newest(name, self._read[name])
         command = f"run `mailgateway auth {name}`"
         if grant is None:
             return SignInNeeded(f"nobody has signed in yet; {command}")
@@ -243,14 +246,17 @@ class Grants:
         return grant
 
     def _newest(self, name: str, written: Grant | None) -> Grant | None:
-        """What could not be written counts, unless somebody has signed in or renewed it since."""
-        kept = self._unwritten.get(name)
-        if kept is None:
+        """What could not be written counts, unless somebody has written another since.
+
+        No clock tells which is newer: it may have been set in between.
+        """
+        if name not in self._unwritten:
             return written
-        if written is None or written.identity != kept.identity or written.issued_at > kept.issued_at:
-            del self._unwritten[name]
-            return written
-        return kept
+        kept, replaced = self._unwritten[name]
+        if written is not None and written == replaced:
+            return kept
+        del self._unwritten[name]
+        return written
 
     def _due(self, name: str, grant: Grant) -> bool:
         if name in self._unwritten:
@@ -339,7 +345,7 @@ class Grants:
 
     def _keep(self, name: str, grant: Grant) -> None:
         """Write it, and hold it in memory until that has worked."""
-        self._unwritten[name] = grant
+        self._unwritten[name] = grant, self._read.get(name)
         GrantFile.of(self.state_dir, name).write(grant)
         del self._unwritten[name]
 

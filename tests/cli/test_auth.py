@@ -121,6 +121,16 @@ class AuthTests(SynchronousTestCase):
         self.assertIn("At the provider", out)
         self.assertFalse((self.folder / "state" / "oauth" / "work.json").exists())
 
+    def test_one_file_of_several_that_is_damaged(self) -> None:
+        """The others are told all the same."""
+        self.write("work", "home")
+        self.assertEqual(self.verb("work")[0], 0)
+        (self.folder / "state" / "oauth" / "home.json").write_text("{")
+        status, out, _ = self.verb("--status", "--json")
+        told = {each["name"]: each for each in json.loads(out)["grants"]}
+        self.assertEqual((status, told["work"]["usable"], told["home"]["usable"]), (1, True, False))
+        self.assertIn("damaged", told["home"]["why"])
+
     def test_which(self) -> None:
         """With several tables one has to be named; a wrong name names the right ones."""
         self.write("work", "home")
@@ -128,6 +138,10 @@ class AuthTests(SynchronousTestCase):
             status, _, err = self.verb(*words)
             self.assertEqual(status, 2)
             self.assertIn("work, home", err)
+        status, out, _ = self.verb("wrok", "--json")
+        told = json.loads(out)
+        self.assertEqual((status, told["error"]), (2, "usage"))
+        self.assertIn("work, home", told["message"])
 
     def test_failures_are_sentences(self) -> None:
         """A wrong client, a provider that is not there, a flow that the table does not have."""

@@ -256,6 +256,16 @@ class PasteTests(FlowCase):
             await self.begin(Flow.PASTE, paste)
         self.assertNotIn("secret-code", str(caught.exception))
 
+    async def test_an_input_that_ends(self) -> None:
+        """Nothing can come any more, so nobody waits a quarter of an hour for it."""
+
+        async def paste() -> str:
+            raise EOFError
+
+        with self.assertRaises(SignInFailed) as caught:
+            await self.begin(Flow.PASTE, paste).addTimeout(5, reactor)
+        self.assertIn("input has ended", str(caught.exception))
+
     async def test_browser_or_paste(self) -> None:
         """Whichever comes first; the other is let go."""
         never: Deferred[str] = Deferred()

@@ -344,6 +344,25 @@ class DiskTests(GrantsCase):
         self.assertEqual((self.token(), self.written.refresh_token), ("a1", "r1"))
         self.assertEqual(len(self.posts.asked), 1)
 
+    def test_a_disk_that_is_full_while_the_clock_is_set_back(self) -> None:
+        """What came last counts, not what has the later time: its refresh token may be the only good one."""
+        hour = timedelta(hours=1)
+        GrantFile.of(self.folder, "work").write(
+            evolve(self.written, issued_at=self.now() + hour, expires_at=self.now() + 2 * hour)
+        )
+        self.posts.grants("a1", "r1")
+        write = GrantFile.write
+
+        def refuse(*_: object) -> None:
+            raise ConfigError([])
+
+        self.patch(GrantFile, "write", refuse)
+        self.trouble()
+        self.trouble()
+        self.patch(GrantFile, "write", write)
+        self.assertEqual((self.token(), self.written.refresh_token), ("a1", "r1"))
+        self.assertEqual(len(self.posts.asked), 1)
+
     def test_what_could_not_be_written_yields_to_a_new_sign_in(self) -> None:
         """Somebody has signed in meanwhile, in another process: that counts."""
         self.clock.advance(3500)
