@@ -64,7 +64,7 @@ def write_settings(
     What was at ``path`` is kept beside it, named by the time.
     """
     try:
-        path.parent.mkdir(mode=0o755 if mode == FOR_ALL else 0o700, parents=True, exist_ok=True)
+        _make_folder(path.parent, mode)
         draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
         try:
             _write(draft, text, mode)
@@ -112,13 +112,21 @@ def _in_place(secret: Secret | None) -> Iterator[Path | None]:
 
 def put(path: Path, text: str, mode: int) -> None:
     """Write a file whole, in place of one that may be there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(path.parent, mode)
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     try:
         _write(draft, text, mode)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _make_folder(folder: Path, mode: int) -> None:
+    """Make the folders that are missing, for whom files of this mode are; whatever the umask takes away."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+        each.chmod(0o700 if mode == OWNER_ONLY else 0o755)
 
 
 def _write(path: Path, text: str, mode: int) -> None:

@@ -1,5 +1,6 @@
 """The files that ``setup`` leaves: settings as text, written whole; units of this installation."""
 
+import os
 import stat
 import subprocess
 import tempfile
@@ -16,7 +17,15 @@ from mailgateway.errors import ConfigError
 from mailgateway.operator.installing import Installation
 from mailgateway.operator.plan import OAuthPlan, Plan, SecretPlan, secret_file, text_of
 from mailgateway.operator.servers import server_of
-from mailgateway.operator.settings_file import FOR_ALL, OWNER_ONLY, Secret, place_for, write_settings
+from mailgateway.operator.settings_file import (
+    FOR_ALL,
+    FOR_THE_GROUP,
+    OWNER_ONLY,
+    Secret,
+    place_for,
+    put,
+    write_settings,
+)
 from mailgateway.operator.units import SYSTEM_UNIT, system_units, user_units, visible_to_the_system
 from mailgateway.providers import Endpoints, Server
 from mailgateway.settings import parse
@@ -154,6 +163,22 @@ class FileTests(SynchronousTestCase):
             self.assertEqual(written.backup is not None, count == 2)
         self.assertEqual(stat.S_IMODE(self.path.parent.stat().st_mode), 0o700)
         self.assertEqual(len(self.names()), 2)
+
+    def test_folders_are_for_whom_the_files_are(self) -> None:
+        """A tight umask of root's keeps no service out of its settings, a loose one lets nobody in."""
+        for umask in (0o077, 0o002, 0):
+            before = os.umask(umask)
+            try:
+                top = self.folder / f"{umask}"
+                write_settings(top / "a/b/c.toml", text_of(PLAN, ""), None, self.environ, mode=FOR_ALL)
+                put(top / "k/agents.key", "x", FOR_THE_GROUP)
+                write_settings(top / "o/p/c.toml", text_of(PLAN, ""), None, self.environ)
+            finally:
+                os.umask(before)
+            modes = {
+                name: stat.S_IMODE((top / name).stat().st_mode) for name in ("a", "a/b", "k", "o", "o/p")
+            }
+            self.assertEqual(modes, {"a": 0o755, "a/b": 0o755, "k": 0o755, "o": 0o700, "o/p": 0o700})
 
     def test_places(self) -> None:
         """As given, as set, the machine's, the user's."""
