@@ -11,12 +11,13 @@ from typing import Any, Final
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
-from mailgateway.domain.special_use import Folder, find_junk
+from mailgateway.domain.special_use import find_junk
 from mailgateway.errors import CommandRefused
 from mailgateway.mail.compose import ID_HEADER
 from mailgateway.mail.decode import parse_fields_kindly, split_message
 from mailgateway.mail.inbound import ids_in
 from mailgateway.mail.results import Results, parse_results
+from mailgateway.operator.folders import folders_of
 from mailgateway.protocols.imap import (
     ConnectionEvent,
     CountChanged,
@@ -109,11 +110,7 @@ class Postbox:
         Raises a ``PeerError`` when the connection fails.
         """
         self._imap = imap
-        listed = [
-            Folder(each.name, decode(each.name), (each.delimiter or b"").decode("latin-1"), each.attributes)
-            for each in await imap.list_folders()
-        ]
-        junk = find_junk(listed, folder_names().junk)
+        junk = find_junk(await folders_of(imap), folder_names().junk)
         known = [_Place(name, name, junk=False) for name in self.watched]
         if junk is not None and decode(junk) not in self.watched:
             known.append(_Place(junk, decode(junk), junk=True))

@@ -1,22 +1,26 @@
 """``doctor``: every part that the work depends on, one after the other, each with what to do about it.
 
-Policy: it looks and changes nothing.  What belongs to this machine comes first, for it explains much of what
-follows; then both servers of each account (``operator.check``), and what others see of us: DNS, and the
-public address.  With the running service or without it; the service's own connections are not touched.
-``offline`` asks nobody outside this machine.
+Policy: it looks and changes nothing, but for a mail from each account to itself (``operator.smoke``), which
+may be left out.  What belongs to this machine comes first, for it explains much of what follows; then both
+servers of each account (``operator.check``), and what others see of us: DNS, and the public address.  With
+the running service or without it; the service's own connections are not touched.  ``offline`` asks nobody
+outside this machine.
 """
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from attrs import define
 
-from mailgateway.domain.special_use import Folder, find_junk, find_sent
+from mailgateway.domain.special_use import find_junk, find_sent
 from mailgateway.errors import PeerError
 from mailgateway.operator.check import look
 from mailgateway.operator.domain_records import look_at_domain
-from mailgateway.operator.findings import Finding, Record, Tell
+from mailgateway.operator.findings import Finding, Record, State, Tell
+from mailgateway.operator.folders import folders_of
+from mailgateway.operator.smoke import smoke
 from mailgateway.operator.surroundings import (
     look_at_clock,
     look_at_disk,
@@ -26,12 +30,14 @@ from mailgateway.operator.surroundings import (
     look_at_service,
 )
 from mailgateway.protocols.https import Https
-from mailgateway.protocols.imap import ImapConnection
+from mailgateway.protocols.imap import FetchedHeaders, ImapConnection
 from mailgateway.protocols.lookup import Lookup
 from mailgateway.providers import folder_names
 from mailgateway.settings import Account, Authentication, Settings, SingleMailboxProof
 from mailgateway.wire.modified_utf7 import decode
 
+CLOCK_SECONDS: Final = 60.0
+"""By which two clocks may differ without harm."""
 PUBLIC_SECONDS: Final = 15.0
 LARGEST_ANSWER: Final = 64 * 1024
 
@@ -46,6 +52,8 @@ class Doctor:
     home: Path
     """The folder of the person, where a unit of the user manager may be."""
     offline: bool = False
+    mail: bool = True
+    """Whether to send a mail from each account to itself."""
     again: bool = False
     """Whether to log in although the service was refused."""
 
@@ -61,26 +69,45 @@ class Doctor:
         if self.offline:
             record.skip("network", "nobody outside this machine was asked (--offline)")
             return tuple(record.findings)
-        await look(self.reactor, self.settings, record, again=self.again, more=self._folders)
+        await look(self.reactor, self.settings, record, again=self.again, more=self._mailbox)
+        if self.mail:
+            for account in self.settings.watched:
+                await self._mail(account, record)
         lookup = Lookup(self.reactor)
         for account in self.settings.watched:
             await look_at_domain(lookup, account, record)
         await self._public(record, runs=runs)
         return tuple(record.findings)
 
+    async def _mailbox(self, connection: ImapConnection, account: Account, record: Record) -> None:
+        """What is to be seen on a connection that is logged in."""
+        await self._clock(connection, account, record)
+        await self._folders(connection, account, record)
+
+    async def _clock(self, connection: ImapConnection, account: Account, record: Record) -> None:
+        """Whether the server took its newest mail before now: no protocol tells its time in another way."""
+        if (newest := await connection.highest_uid()) is None:
+            return
+        seen: list[FetchedHeaders] = []
+        await connection.fetch_headers(newest, newest, ("Date",), seen.append)
+        taken = seen[0].internal_date if seen else None
+        if taken is None:
+            return
+        step = f"{account.tag} imap clock"
+        ahead = (taken - datetime.now(UTC)).total_seconds()
+        if ahead > CLOCK_SECONDS:
+            what = f"the server took its newest mail {ahead:.0f} s from now, by the clock of this machine"
+            record.warn(
+                step, what, "The clock of this machine may be slow: look at it, and set it by the network."
+            )
+        else:
+            record.ok(step, "by the clock of this machine the newest mail is not from the future")
+
     async def _folders(self, connection: ImapConnection, account: Account, record: Record) -> None:
         """Where what was sent lies, and what the server took for junk."""
         step = f"{account.tag} imap folders"
         record.begin(step, "listing them")
-        listed = [
-            Folder(
-                each.name,
-                decode(each.name),
-                None if each.delimiter is None else each.delimiter.decode("utf-8", "replace"),
-                each.attributes,
-            )
-            for each in await connection.list_folders()
-        ]
+        listed = await folders_of(connection)
         names = folder_names()
         sent = find_sent(listed, account.sent_folder, names.sent)
         junk = find_junk(listed, names.junk)
@@ -106,6 +133,18 @@ class Doctor:
             record.fail(step, f"{what}: without it no reply of yours can be believed", advice)
         else:
             record.warn(step, f"{what}: no copies of what is sent are kept", advice)
+
+    async def _mail(self, account: Account, record: Record) -> None:
+        """Send a mail to ourselves, where both servers let us in."""
+        let_in = {each.step for each in record.findings if each.state is State.OK}
+        step = f"{account.tag} mail"
+        if not {f"{account.tag} imap login", f"{account.tag} smtp login"} <= let_in:
+            record.skip(step, "no mail was sent, since not both servers let us in")
+            return
+        smoked = await smoke(
+            self.reactor, self.settings, account, record.tell, plus=account.plus_address, again=self.again
+        )
+        record.findings.extend(smoked.findings)
 
     async def _public(self, record: Record, *, runs: bool) -> None:
         """Whether the public address leads to the service."""

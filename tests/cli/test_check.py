@@ -170,8 +170,8 @@ class DoctorTests(ServersCase):
     """Every part, with and without the network."""
 
     def test_without_a_service(self) -> None:
-        """All parts are told; the service that does not run is no failure."""
-        status, told = self.answer("doctor")
+        """All parts are told; a service that does not run is no failure; nothing is sent by --no-mail."""
+        status, told = self.answer("doctor", "--no-mail")
         findings = {each["step"]: each for each in told["findings"]}
         failed = [each for each in told["findings"] if each["state"] == "failed"]
         self.assertEqual((status, failed), (0, []), told)
@@ -187,6 +187,28 @@ class DoctorTests(ServersCase):
         self.assertLess(parts | {"main imap folders", "main dns"}, set(findings))
         self.assertIn("mailgateway ensure", findings["service"]["advice"])
         self.assertEqual(self.sink.mails, [])
+
+    def test_with_a_mail(self) -> None:
+        """It comes back, and who vouches for it is known; no line of it is told."""
+        results = b"Authentication-Results: mx.example.org; dkim=pass header.d=agents.internal\r\n"
+        self.sink.on_mail = lambda: self.dovecot.deliver(ADDRESS, results + self.sink.mails[-1].raw)
+        self.dovecot.deliver(ADDRESS, b"Subject: old\r\nMessage-ID: <old@example.org>\r\n\r\nkeep this\r\n")
+        status, told = self.answer("doctor")
+        states = {each["step"]: each["state"] for each in told["findings"]}
+        self.assertEqual(status, 0, told)
+        for step in ("main sending", "main arrival", "main message-id", "main imap clock"):
+            self.assertEqual(states[step], "ok", told)
+        self.assertEqual(states["main authentication-results"], "ok", told)
+        self.assertEqual(len(self.sink.mails), 1)
+        self.assertNotIn("keep this", json.dumps(told))
+
+    def test_no_mail_where_a_login_is_refused(self) -> None:
+        """The wrong password is shown once in all."""
+        self.set_password("wrong horse")
+        status, told = self.answer("doctor")
+        [mail] = [each for each in told["findings"] if each["step"] == "main mail"]
+        self.assertEqual((status, mail["state"]), (1, "skipped"), told)
+        self.assertEqual((self.dovecot.refusals(), self.sink.logins_refused), (1, 0))
 
     def test_offline(self) -> None:
         """Nobody outside is asked; what is wrong on this machine is said with the command that mends it."""
@@ -206,7 +228,7 @@ class DoctorTests(ServersCase):
         """Its version and who holds the lock."""
         self.assertEqual(self.run_it("ensure").returncode, 0)
         self.addCleanup(self.stop)
-        status, told = self.answer("doctor")
+        status, told = self.answer("doctor", "--no-mail")
         [service] = [each for each in told["findings"] if each["step"] == "service"]
         self.assertEqual((status, service["state"]), (0, "ok"), told)
         self.assertRegex(service["what"], r"version \S+ answers at .*, process [0-9]+ holds the lock")
