@@ -92,11 +92,16 @@ def setup_command(config: str | None, *, as_json: bool, **flags: Any) -> None:
     without sending, and says what comes next. Every question has a flag, so it also runs without a terminal.
     """
     given = [flag for key, flag in _SECRETS.items() if flags[key]]
+    if flags["client_id"] and not flags["oauth"]:
+        given.append("--oauth-client-id")
     if len(given) > 1:
         message = f"Give the secret in one way: {' or '.join(given)}."
         fail(Exit.USAGE, "too_many_secrets", message, as_json=as_json)
     if flags["enable"] and not flags["systemd"]:
         fail(Exit.USAGE, "usage", "--enable needs --systemd user or --systemd system.", as_json=as_json)
+    for door in ("imap", "smtp"):
+        if flags[f"{door}_tls"] and not flags[door]:
+            fail(Exit.USAGE, "usage", f"--{door}-tls needs --{door} HOST.", as_json=as_json)
     outcome = _set_up(config, {key: value for key, value in flags.items() if value is not None}, as_json)
     if flags["dry_run"] and not as_json:
         click.echo(outcome.text, nl=False)

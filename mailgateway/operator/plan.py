@@ -118,7 +118,9 @@ def _imap(plan: Plan) -> list[Line]:
     username = username_of(plan.imap.username, plan.address)
     if username != plan.address:
         lines.append(("username", username, ""))
-    remark = "beside this file; chmod 600" if plan.secret.key == "password_file" else ""
+    remark = ""
+    if plan.secret.key == "password_file":
+        remark = "chmod 600" if "/" in plan.secret.value else "beside this file; chmod 600"
     lines.append((plan.secret.key, plan.secret.value, remark))
     return lines
 

@@ -7,6 +7,7 @@ are made with their final mode and hold nothing before.
 """
 
 import os
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from mailgateway.errors import ConfigError, Problem
-from mailgateway.settings import Settings, load
+from mailgateway.settings import Settings, load, parse
 from mailgateway.settings.file import SYSTEM_FILE, USER_FILE
 
 OWNER_ONLY = 0o600
@@ -54,6 +55,15 @@ def place_for(given: str | None, environ: Mapping[str, str], *, system: bool) ->
             [Problem("", "there is no home directory to write settings to; name a file with --config")]
         )
     return Path(folder, USER_FILE) if folder else Path(environ["HOME"], ".config", USER_FILE)
+
+
+def judge(text: str, path: Path, environ: Mapping[str, str]) -> None:
+    """Read settings as the service will at ``path``, but for the files that they name; or ``ConfigError``."""
+    try:
+        tables = tomllib.loads(text)
+    except (ValueError, RecursionError):
+        raise ConfigError([Problem(str(path), "would be no TOML: a flag holds what no text may")]) from None
+    parse(tables, environ, source=path)
 
 
 def write_settings(

@@ -25,6 +25,7 @@ from mailgateway.operator.settings_file import (
     FOR_ALL,
     OWNER_ONLY,
     Written,
+    judge,
     place_for,
     write_settings,
 )
@@ -95,6 +96,7 @@ class Setup:
         choice = servers.agreed()
         plan = self._with_people(self._plan(address, choice, path, servers.ca_file))
         text = text_of(plan, f"{datetime.now(UTC):%Y-%m-%d}")
+        judge(text, path, self.environ)
         outcome = Outcome(
             path=path, text=text, plan=plan, choice=choice, custom_place=path not in self._usual_places()
         )

@@ -200,9 +200,26 @@ class SetupTests(SynchronousTestCase):
             self.assertEqual(json.loads(done.stdout)["error"], "no_password")
         self.assertFalse(self.config.exists())
 
+    def test_a_dry_run_judges_as_the_service_would(self) -> None:
+        """What could not be started is not shown as if it could."""
+        flags = ["agent@example.org", "--imap", "imap.example.org", "--smtp", "smtp.example.org", "--dry-run"]
+        flags += ["--allow", "robin@example.org"]
+        oauth = ["--oauth-client-id", "x", "--oauth-token-url"]
+        for wrong, place in (
+            ([*oauth, "http://evil.example/"], "oauth.main.token_url"),
+            ([*oauth, "https://p.example/t"], "oauth.main.authorize_url"),
+            (["--password-env", "A", "--watch", ""], "accounts.main.watch"),
+        ):
+            status, told = self.answer(*flags, *wrong)
+            self.assertEqual((status, told["error"]), (2, "invalid_settings"), told)
+            self.assertIn(place, told["message"])
+        done = self.run_it(*flags, "--password-file", "/srv/mail.password")
+        self.assertIn('password_file = "/srv/mail.password"   # chmod 600', done.stdout)
+
     def test_without_a_home(self) -> None:
         """A named file needs none; without either it is said before anything is asked."""
         del self.environment["HOME"]
+        self.environment["XDG_STATE_HOME"] = str(self.folder / "state")
         flags = ["agent@example.org", "--imap", "imap.example.org", "--smtp", "smtp.example.org"]
         flags += ["--dry-run", "--allow", "robin@example.org", "--password-env", "A"]
         status, told = self.answer(*flags, "--config", str(self.folder / "own.toml"))
@@ -223,6 +240,9 @@ class SetupTests(SynchronousTestCase):
         self.assertEqual(
             self.answer(*flags, "--password-env", "A", "--credential", "b")[1]["error"], "too_many_secrets"
         )
+        two = self.answer(*flags, "--password-env", "A", "--oauth-client-id", "x")[1]
+        self.assertEqual(two["error"], "too_many_secrets")
+        self.assertEqual(self.answer("a@b.example", "--imap-tls", "starttls")[1]["error"], "usage")
         self.assertEqual(self.answer(*flags, "--allow", "nobody")[1]["error"], "invalid_address")
         self.assertEqual(self.answer("agent", "--dry-run")[1]["error"], "invalid_address")
         self.assertEqual(self.answer("a@hey.com", "--dry-run")[1]["error"], "no_imap")
