@@ -20,7 +20,7 @@ class QuestionCalls:
         raise NotImplementedError
 
     def ask_question(self, session: str, instance: str, **fields: Any) -> dict[str, Any]:
-        """Ask a question in the web inbox (``prompt``, ``ambiguity``, ``options``, ...); its handle.
+        """Ask a question, without mail (``prompt``, ``ambiguity``, ``options``, ...); its handle.
 
         With ``requestId`` it may be repeated after any failure.
         """

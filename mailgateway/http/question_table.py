@@ -23,7 +23,7 @@ QUESTION_ROUTES: tuple[Route, ...] = (
         "POST",
         "/questions",
         questions.create,
-        "Ask a question in the web inbox, without mail.",
+        "Ask a question, without mail.",
         body=shapes.QuestionRequest,
         reply=shapes.HandleShape,
         codes=ASKED,
