@@ -7,7 +7,9 @@ from tempfile import mkdtemp
 from typing import Any
 
 from twisted.internet import reactor as global_reactor
+from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Factory
+from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.trial.unittest import TestCase
 
 from mailgateway.operator.findings import Finding, State
@@ -44,6 +46,32 @@ trusted_authserv_ids = ["mx.example.org"]
 """
 
 
+class Counted(WrappingFactory):
+    """Knows which of its connections are still there."""
+
+    noisy = False
+
+    def __init__(self, factory: Factory) -> None:
+        super().__init__(factory)
+        self.empty: Deferred[None] | None = None
+
+    def unregisterProtocol(self, p: ProtocolWrapper) -> None:
+        """One is gone."""
+        super().unregisterProtocol(p)
+        if self.empty is not None and not self.protocols:
+            waiting, self.empty = self.empty, None
+            waiting.callback(None)
+
+    def gone(self) -> "Deferred[None]":
+        """Fires when there is none any more."""
+        waiting: Deferred[None] = Deferred()
+        if self.protocols:
+            self.empty = waiting
+        else:
+            waiting.callback(None)
+        return waiting
+
+
 class WorldCase(TestCase):
     """An account whose servers do what a test says; nothing runs by itself."""
 
@@ -61,11 +89,12 @@ class WorldCase(TestCase):
 
     def listen(self, factory: Factory, tls: Any = None) -> int:
         """Serve on a free port of this machine until the test ends."""
-        factory.noisy = False
+        counted = Counted(factory)
         if tls is None:
-            port = reactor.listenTCP(0, factory, interface="127.0.0.1")
+            port = reactor.listenTCP(0, counted, interface="127.0.0.1")
         else:
-            port = reactor.listenSSL(0, factory, tls, interface="127.0.0.1")
+            port = reactor.listenSSL(0, counted, tls, interface="127.0.0.1")
+        self.addCleanup(counted.gone)
         self.addCleanup(port.stopListening)
         number: int = port.getHost().port
         return number
