@@ -1,12 +1,15 @@
 """Make the pictures of mails in ``docs/images``: ``python -m tests.mail.pictures [FOLDER]``.
 
-One picture of each kind: on a phone, light and dark, and on a desktop.  With a folder, those of all kinds.
+One picture of each kind: on a phone, light and dark, and on a desktop, without a public address.  With a
+folder, those of all kinds, as they are.
 """
 
 import sys
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
+
+from attrs import evolve
 
 from mailgateway.mail.letter import Letter
 from tests.mail.browser import browser, page_of, shown
@@ -53,4 +56,4 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         main(Path(sys.argv[1]), ALL)
     else:
-        main(FOLDER, FOUR)
+        main(FOLDER, {name: evolve(letter, card_url="") for name, letter in FOUR.items()})
