@@ -209,6 +209,11 @@ class Dovecot:
         """Where mail is delivered by LMTP (RFC 2033)."""
         return self.folder / "run/lmtp-for-tests"
 
+    @property
+    def auth_socket(self) -> Path:
+        """Where another server has logins checked."""
+        return self.folder / "run/auth-for-tests"
+
     def deliver(self, user: str, raw: bytes, sender: str = "sender@example.org") -> None:
         """Deliver one mail; the server puts Return-Path and Delivered-To on top, and no Received."""
         with smtplib.LMTP(str(self.lmtp_socket)) as lmtp:
@@ -364,6 +369,11 @@ service anvil {{
 }}
 service stats {{
   chroot =
+}}
+service auth {{
+  unix_listener auth-for-tests {{
+    mode = 0666
+  }}
 }}
 service lmtp {{
   unix_listener lmtp-for-tests {{
