@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -149,6 +150,17 @@ class CheckTests(ServersCase):
         self.assertEqual(terminal.end(), 0, terminal.read)
         self.assertIn("Nothing was sent.", terminal.read)
         self.assertNotIn(PASSWORD, terminal.read)
+
+    def test_a_person_who_has_waited_enough(self) -> None:
+        """What is waited for is shown; Ctrl-C ends it at once, with status 1 and the cursor back."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            self.write(imap=silent.getsockname()[1])
+            environment = {**self.environment, "TERM": "xterm"}
+            terminal = Terminal(["check", "--config", str(self.config)], environment).start()
+            terminal.type("connecting to localhost", "\x03")
+            self.assertEqual(terminal.end(), 1, terminal.read)
+        self.assertIn("Aborted!", terminal.read)
+        self.assertGreater(terminal.read.rfind("\x1b[?25h"), terminal.read.rfind("\x1b[?25l"))
 
     def test_a_second_run_in_one_process(self) -> None:
         """STARTTLS goes through whoever was the global reactor before: it is our own meanwhile."""
