@@ -92,7 +92,10 @@ def _not_one(fitting: list[str], question: str | None, *, as_json: bool) -> NoRe
     elif question is None:
         code, words = "unknown", "No question waits."
     else:
-        code, words = "unknown", f"No question that waits begins with {question}."
+        code, words = (
+            "unknown",
+            f"No question begins with {question}. `mailgateway questions` lists those that wait.",
+        )
     fail(Exit.FAILED, code, words, as_json=as_json)
 
 
@@ -129,7 +132,8 @@ def shown(found: Question) -> list[str]:
     for number, option in enumerate(found["options"], start=1):
         value = "" if option["value"] == option["label"] else f" ({option['value']})"
         lines.append(f"  {number}. {option['label']}{value}")
-        lines += [f"     {option[name]}" for name in ("description", "impact") if option[name]]
+        told = (option["description"], option["impact"] and f"If chosen: {option['impact']}")
+        lines += [f"     {words}" for words in told if words]
     if found.get("answer") is not None or found.get("note"):
         lines += ["", *_answer(found.get("answer"), found.get("note"))]
     return lines

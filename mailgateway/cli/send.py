@@ -1,6 +1,7 @@
 """``notify`` and ``ask``: what a session says to the person, and the files that go along."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -19,6 +20,8 @@ from mailgateway.client.project import Project
 
 LONGEST_SUBJECT = 60
 LARGEST_TEXT = 1_000_000
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+"""A link or an image of Markdown, whose words are what a subject can show."""
 
 subject_option = click.option("--subject", metavar="S", help="Else the first line of the text.")
 
@@ -213,6 +216,7 @@ def _words(text: str) -> str:
 
 
 def _subject(text: str) -> str:
-    """Take the first line that says something, cut to what a phone shows."""
-    line = next(" ".join(line.split()) for line in text.splitlines() if line.strip())
+    """Take the first line that says something, without marks of Markdown, cut to what a phone shows."""
+    lines = (" ".join(_LINK.sub(r"\1", line).strip("#*_> ").split()) for line in text.splitlines())
+    line = next((line for line in lines if any(map(str.isalnum, line))), " ".join(text.split()))
     return line if len(line) <= LONGEST_SUBJECT else f"{line[: LONGEST_SUBJECT - 1].rstrip()}…"

@@ -91,7 +91,7 @@ def already_resolved(won: AlreadyResolved) -> Refusal:
     """Somebody else was first."""
     return Refusal(
         "already_resolved",
-        f"{won.by} has answered this already ({won.door}); nothing was changed",
+        f"{won.by} has answered this already ({won.door}, {won.at:%Y-%m-%d %H:%M} UTC); nothing was changed",
         {"by": won.by, "door": won.door, "at": won.at},
     )
 

@@ -245,4 +245,6 @@ def _finding(asked: Asked) -> Finding:
     if asked.offer is None:
         return Finding("servers", State.NOTE, f"{asked.rank.words}: {asked.why}")
     servers = [str(each) for each in (asked.offer.imap, asked.offer.smtp) if each is not None]
-    return Finding("servers", State.OK, f"{asked.rank.words}: {', '.join(servers) or 'no access'}")
+    if not servers:
+        return Finding("servers", State.FAILED, f"{asked.rank.words}: it lets no mail program in")
+    return Finding("servers", State.OK, f"{asked.rank.words}: {', '.join(servers)}")

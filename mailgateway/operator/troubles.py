@@ -20,7 +20,14 @@ from mailgateway.errors import (
 )
 from mailgateway.protocols.dial import REFUSED, TOO_LATE, TlsTrouble
 from mailgateway.providers import Provider, of_imap, of_smtp
-from mailgateway.secrets import Credential, OAuthGrant, PasswordCommand, SecretSource, TokenCommand
+from mailgateway.secrets import (
+    Credential,
+    OAuthGrant,
+    PasswordCommand,
+    PasswordEnv,
+    SecretSource,
+    TokenCommand,
+)
 from mailgateway.settings import Account, ServerSettings
 
 IMPLICIT: Final = {"imap": 993, "smtp": 465}
@@ -169,6 +176,8 @@ def advice_on_source(secret: SecretSource) -> str:
             return (
                 "Run the command by hand as the user of the service: it must print one line, and end with 0."
             )
+        case PasswordEnv(name):
+            return f"Set the variable {name} here, and for the service: it must hold the password."
         case Credential(name):
             return (
                 "The service manager gives it to the service alone. To look with it: sudo systemd-run --pipe "

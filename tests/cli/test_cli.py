@@ -104,12 +104,17 @@ class VerbTests(VerbCase):
         self.assertEqual(result.output, f"{self.folder}/state/secret.key\n")
 
     def test_notify(self) -> None:
-        """Registers the session, sends, and takes the first line as the subject."""
+        """Registers the session, sends, and takes the words of the first line as the subject."""
         self.service.answers["POST /send"] = (200, SENT)
-        result = self.run_verb("notify", "-", stdin="\n# The build\n\nis green", MAILGATEWAY_SESSION="shell")
+        result = self.run_verb(
+            "notify",
+            "-",
+            stdin="\n---\n## The ![](a.png) [build](log.txt) of `x`\n\nis green",
+            MAILGATEWAY_SESSION="shell",
+        )
         self.assertEqual(result.exit_code, 0, result.output)
         (sent,) = self.called("/send")
-        self.assertEqual((sent["kind"], sent["subject"]), ("notification", "# The build"))
+        self.assertEqual((sent["kind"], sent["subject"]), ("notification", "The build of `x`"))
         self.assertEqual(self.called("/ping")[0]["sessionId"], "shell")
 
     def test_ask_prints_the_answer_and_acks_it(self) -> None:
