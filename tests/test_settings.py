@@ -210,6 +210,11 @@ class RefusedTests(Refusing):
             else:
                 self.assertIn("accounts.main.imap.tls", self.problems(written))
 
+    def test_an_address_that_only_looks_like_one(self) -> None:
+        """It is told here, and ends no start with a traceback."""
+        for url in ("https://[x", "https://x.example:99999", "http://x.example:y/"):
+            self.assertIn("daemon.public_url", self.problems(tables(daemon={"public_url": url})))
+
     def test_registrations(self) -> None:
         """Secrets go to https only, a person can sign in somewhere, and what an account names is there."""
         good = {"client_id": "x", "token_url": "https://x.example/t", "device_url": "https://x.example/d"}

@@ -99,6 +99,9 @@ def setup_command(config: str | None, *, as_json: bool, **flags: Any) -> None:
         fail(Exit.USAGE, "too_many_secrets", message, as_json=as_json)
     if flags["enable"] and not flags["systemd"]:
         fail(Exit.USAGE, "usage", "--enable needs --systemd user or --systemd system.", as_json=as_json)
+    if flags["systemd"] and flags["password_env"]:
+        message = "A service of systemd's does not have that variable: use --password-file or another way."
+        fail(Exit.USAGE, "usage", message, as_json=as_json)
     for door in ("imap", "smtp"):
         if flags[f"{door}_tls"] and not flags[door]:
             fail(Exit.USAGE, "usage", f"--{door}-tls needs --{door} HOST.", as_json=as_json)

@@ -80,7 +80,10 @@ def names_of(written: str) -> tuple[str, ...]:
 
     path = unescapeAll(written)
     if path[:7].lower() == "file://" or path[:6].lower() == "file:/":
-        parts = urlsplit(path)
+        try:
+            parts = urlsplit(path)
+        except ValueError:
+            return ()
         return (unquote(parts.path),) if parts.netloc in {"", "localhost"} else ()
     if not path or path.startswith(("#", "//", "?")) or _SCHEME.match(path):
         return ()

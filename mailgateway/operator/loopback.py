@@ -20,6 +20,7 @@ from mailgateway.errors import Unreachable
 
 MOST: Final = 50
 PATH: Final = "/"
+USUAL_PORT: Final = 80
 _PAGE: Final = (
     b'<!doctype html><html lang="en"><meta charset="utf-8">'
     b'<meta name="viewport" content="width=device-width">'
@@ -118,6 +119,7 @@ def listen(reactor: Any, host: str, port: int) -> Listener:
     if host == "localhost":
         with suppress(CannotListenError):  # a browser may take the name for ::1
             ports.append(reactor.listenTCP(number, site, interface="::1"))
-    resource.hosts = frozenset({f"{host}:{number}".encode()})
+    usual = {host} if number == USUAL_PORT else set()  # where browsers leave the number away
+    resource.hosts = frozenset(each.encode() for each in {f"{host}:{number}", *usual})
     resource.uri = f"http://{host}:{number}"  # registrations have no path
     return Listener(resource.uri, ports, resource)

@@ -243,6 +243,8 @@ class SetupTests(SynchronousTestCase):
         two = self.answer(*flags, "--password-env", "A", "--oauth-client-id", "x")[1]
         self.assertEqual(two["error"], "too_many_secrets")
         self.assertEqual(self.answer("a@b.example", "--imap-tls", "starttls")[1]["error"], "usage")
+        unit = self.answer(*flags, "--password-env", "A", "--systemd", "user")[1]
+        self.assertEqual(unit["error"], "usage")
         self.assertEqual(self.answer(*flags, "--allow", "nobody")[1]["error"], "invalid_address")
         self.assertEqual(self.answer("agent", "--dry-run")[1]["error"], "invalid_address")
         self.assertEqual(self.answer("a@hey.com", "--dry-run")[1]["error"], "no_imap")

@@ -100,6 +100,7 @@ class PlaceTests(SynchronousTestCase):
             "[p](a b.png)",
             "[p](a(b.png)",
             "[p](file://host/a.png)",
+            "[p](file://[x/a.png)",
             "[unused]: a.png",
             "![p](a`b.png) and `![q](c.png)`",
         ):

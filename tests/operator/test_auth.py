@@ -15,6 +15,7 @@ from attrs import evolve
 from twisted.internet import reactor as global_reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
+from twisted.internet.testing import MemoryReactor
 from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import SkipTest, SynchronousTestCase, TestCase
 
@@ -29,6 +30,7 @@ from mailgateway.operator.auth import (
     authorize,
     flow_of,
 )
+from mailgateway.operator.loopback import listen
 from mailgateway.operator.pasting import Lines
 from mailgateway.protocols.grant_file import GrantFile
 from mailgateway.secrets import SESSION_KEY
@@ -218,6 +220,21 @@ class BrowserTests(FlowCase):
         self.assertIn("offline_access", signed_in.remarks[0])
         self.assertIn("mail.send", signed_in.remarks[1])
         self.assertNotIn("mail.read", signed_in.remarks[1])
+
+
+class PortTests(SynchronousTestCase):
+    """By what name a browser comes back."""
+
+    def test_the_usual_port_is_not_said(self) -> None:
+        """A browser leaves 80 away, and no other number."""
+        for port, hosts in (
+            (80, {b"localhost", b"localhost:80"}),
+            (8080, {b"localhost:8080"}),
+        ):
+            ports = MemoryReactor()
+            listener = listen(ports, "localhost", port)
+            self.assertEqual(listener._resource.hosts, hosts)
+            self.assertEqual({each[3] for each in ports.tcpServers}, {"127.0.0.1", "::1"})
 
 
 class PasteTests(FlowCase):
