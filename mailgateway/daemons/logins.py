@@ -205,17 +205,27 @@ class Logins:
         """This door's record of this credential, and the other door's record of its own."""
         here, there = (self.imap, self.smtp) if door is Door.IMAP else (self.smtp, self.imap)
         other = there.login
-        shared = self.account.imap.secret == self.account.smtp.secret
-        return here.login.about(digest), other.about(digest) if shared else other
+        return here.login.about(digest), other.about(digest) if self._shared else other
+
+    @property
+    def _shared(self) -> bool:
+        """Whether both servers take the same secret."""
+        return self.account.imap.secret == self.account.smtp.secret
 
     def _digest(self, door: Door, credential: Credential) -> str:
-        """Which credential this is; of a token command its line, since every token is another."""
+        """Which credential this is; of a token command its line, since every token is another.
+
+        A secret of both servers is one credential, also where each knows the account by another name: it is
+        the account that a provider locks.
+        """
         server = self._server(door)
+        names = {self.account.imap.username, self.account.smtp.username} if self._shared else set()
+        name = "\0".join(sorted({*names, credential.username}))
         match credential:
-            case Password(username, password):
-                secret = f"password\0{username}\0{password}"
-            case BearerToken(username):
-                secret = f"token\0{username}\0{server.secret}\0{credential.grant}".rstrip("\0")
+            case Password(_, password):
+                secret = f"password\0{name}\0{password}"
+            case BearerToken():
+                secret = f"token\0{name}\0{server.secret}\0{credential.grant}".rstrip("\0")
         return hmac.new(self.key.encode(), secret.encode(), hashlib.sha256).hexdigest()[:32]
 
     async def _obtain(self, door: Door) -> Credential:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+from attrs import evolve
 from twisted.internet.defer import Deferred
 from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase, TestCase
@@ -112,6 +113,19 @@ class RefusalTests(LoginsTestCase):
             for door in Door:
                 held = self.held(door, let_in)
                 self.assertEqual((held.refusal, held.until), (None, None))
+
+    def test_two_names_of_one_account_count_together(self) -> None:
+        """Some providers know it by its local part at one door, and by the whole address at the other."""
+        named = evolve(server(SMTP_PORT, "IMAP_PASSWORD"), username="another-name")
+        self.restart(account=account(smtp=named))
+        self.held(Door.IMAP)
+        self.restart(account=account(smtp=named))
+        self.assertIsNone(self.held(Door.SMTP, let_in).refusal, "it was asked before its time")
+        self.database.advance(minutes=10)
+        last = self.held(Door.SMTP)
+        self.assertEqual((last.refusal, last.until), (REFUSED, None))
+        for door in Door:
+            self.assertEqual(self.held(door, let_in).until, None)
 
     def test_a_changed_password_begins_anew(self) -> None:
         """The operator has acted: the new one is tried at once."""
