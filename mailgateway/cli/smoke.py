@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
 
     from mailgateway.operator.findings import Tell
-    from mailgateway.operator.smoke import Smoked
+    from mailgateway.operator.smoked import Smoked
     from mailgateway.settings import Account, Settings
 
 AROUND = 300.0

@@ -13,21 +13,23 @@ import socket
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from mailgateway.errors import ConfigError, PeerError
 from mailgateway.ids import MessageId, OutboxId, RouteId
 from mailgateway.mail.compose import compose
 from mailgateway.mail.letter import Letter, LetterKind
 from mailgateway.operator.arrival import Arrival, Found, Postbox, arrival_of
-from mailgateway.operator.findings import Finding, Record, Tell
+from mailgateway.operator.findings import Record, Tell
 from mailgateway.operator.learning import told_of_results
 from mailgateway.operator.service import held_accounts
+from mailgateway.operator.smoked import Smoked
 from mailgateway.operator.troubles import Door
 from mailgateway.protocols import smtp
 from mailgateway.protocols.grants import Grants
 from mailgateway.protocols.imap import ImapConnection
 from mailgateway.protocols.servers import credential_of, peer_of
+from mailgateway.providers import Provider
 from mailgateway.settings import Account, Settings
 from mailgateway.wire.sasl import Credential
 from mailgateway.wire.smtp_outcome import Accepted, Unclear
@@ -45,55 +47,6 @@ TEXT: Final = (
     "This mail was sent by `mailgateway smoke` to see whether mail leaves this account and comes back. "
     "It asks nothing, and may be deleted."
 )
-
-
-@frozen(kw_only=True)
-class Smoked:
-    """What was found out; ``None`` stands for what was not reached or not tried.
-
-    ``sent_seconds`` is from MAIL to the answer to the final dot, ``back_seconds`` from there to the mailbox.
-    ``folder`` is where the mail lies, ``junk`` whether that is the folder for junk.  ``plus`` says whether
-    mail to the plus-address came.  ``authserv_id`` and ``results_above`` are those of ``Arrival``.
-    """
-
-    account: str
-    to: str
-    message_id: str = ""
-    sent_seconds: float | None = None
-    back_seconds: float | None = None
-    folder: str = ""
-    junk: bool = False
-    seen_message_id: str = ""
-    plus: bool | None = None
-    authserv_id: str | None = None
-    results_above: bool = False
-    findings: tuple[Finding, ...] = ()
-
-    @property
-    def rewritten(self) -> bool:
-        """Whether the mail lies there under another Message-ID than it was sent with."""
-        return bool(self.seen_message_id) and self.seen_message_id != self.message_id
-
-    def as_dict(self) -> dict[str, Any]:
-        """The facts, without the findings, as an object of JSON."""
-        return {
-            "account": self.account,
-            "to": self.to,
-            "messageId": self.message_id,
-            "sentSeconds": _rounded(self.sent_seconds),
-            "backSeconds": _rounded(self.back_seconds),
-            "folder": self.folder,
-            "junk": self.junk,
-            "seenMessageId": self.seen_message_id,
-            "rewritten": self.rewritten,
-            "plusAddress": self.plus,
-            "authservId": self.authserv_id,
-            "resultsAboveReceived": self.results_above,
-        }
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
 
 
 async def smoke(
@@ -140,6 +93,8 @@ class _Smoke:
     plus: bool
     seconds: float
     smoked: Smoked = field(init=False)
+    _taken_at: float = field(default=0.0, init=False)
+    """When the server had taken the mail, by the reactor's clock."""
 
     def __attrs_post_init__(self) -> None:
         self.smoked = Smoked(account=str(self.account.tag), to=self.to)
@@ -231,11 +186,13 @@ class _Smoke:
         self.record.begin(step, f"handing a mail to {to} over")
         began = self.reactor.seconds()
         result = await session.send(Submission(self.account.address, (to,), raw))
+        if not plus:
+            self._taken_at = self.reactor.seconds()
         outcome = result.outcomes[0]
         if isinstance(outcome, Accepted):
             self.record.ok(step, f"the server took a mail to {to}: {outcome.text}")
             if not plus:
-                self._learn(message_id=message_id, sent_seconds=self.reactor.seconds() - began)
+                self._learn(message_id=message_id, sent_seconds=self._taken_at - began)
             return outbox_id
         if isinstance(outcome, Unclear):
             self.record.warn(
@@ -272,11 +229,10 @@ class _Smoke:
 
     async def _read_back(self, box: Postbox, under_way: dict[str, str]) -> None:
         """Wait for what is under way, and say what was found, and what was not."""
-        began = self.reactor.seconds()
         names = " and ".join(box.names)
         self.record.begin(self._step("arrival"), f"waiting for it in {names}, for {self.seconds:g} s at most")
         async for found in box.arrivals(set(under_way), self.seconds):
-            took = self.reactor.seconds() - began
+            took = self.reactor.seconds() - self._taken_at
             if under_way.pop(found.outbox_id) == PLUS:
                 self._learn(plus=True)
                 self.record.ok(self._step("plus-address"), f"mail to it came into {found.folder}")
@@ -292,7 +248,7 @@ class _Smoke:
                 self.record.fail(
                     self._step("arrival"),
                     f"it did not come into {names} within {self.seconds:g} s",
-                    self._why_not(),
+                    why_not_back(Door(self.account, "imap").provider),
                 )
 
     def _arrived(self, found: Found, arrival: Arrival, took: float) -> None:
@@ -340,17 +296,17 @@ class _Smoke:
         )
         self.record.add(self._step("authentication-results"), *told)
 
-    def _why_not(self) -> str:
-        if Door(self.account, "imap").provider.name == "Gmail":
-            return (
-                "Gmail may not show mail to oneself in the inbox, so this says nothing of mail from others: "
-                "write to the account from another address, and see whether it comes."
-            )
-        return (
-            "Look into the other folders: a filter may have moved it. A slow server may need --seconds 600."
-        )
-
     def _without_plus(self) -> str:
         if not self.account.plus_address:
             return "It is not needed: leave `plus_address` off."
         return f"Set plus_address = false in [accounts.{self.account.tag}]: answers to it would be lost."
+
+
+def why_not_back(provider: Provider) -> str:
+    """What it may mean that mail to oneself does not come, and what to do."""
+    if provider.name == "Gmail":
+        return (
+            "Gmail may not show mail to oneself in the inbox, so this says nothing of mail from others: "
+            "write to the account from another address, and see whether it comes."
+        )
+    return "Look into the other folders: a filter may have moved it. A slow server may need --seconds 600."

@@ -1,6 +1,7 @@
 """A world for one test: a private Dovecot, an SMTP sink, and the service between them as a child process."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -36,6 +37,7 @@ AUTHSERV_ID = "mx.example.org"
 RESULTS = f"{AUTHSERV_ID}; dkim=pass header.d=example.net; dmarc=pass header.from=example.net"
 START_SECONDS = 20
 STOP_SECONDS = 15
+VERB = "from mailgateway.cli.main import main; main()"
 TWISTD = (sys.executable, "-c", "from twisted.scripts.twistd import run; run()")
 
 
@@ -160,6 +162,18 @@ class Gateway:
             process.wait()
             self.client.close()
         assert status == -signal.SIGKILL, f"the service ended with {status}, and not by its fault"
+
+    def run_verb(self, *words: str) -> tuple[int, dict[str, Any]]:
+        """Run a verb for JSON as an operator does; its status, and what it told."""
+        done = subprocess.run(
+            [sys.executable, "-c", VERB, *words, "--config", str(self.folder / "mailgateway.toml"), "--json"],
+            capture_output=True,
+            timeout=120,
+            check=False,
+            env={**os.environ, "HOME": str(self.folder / "home")},
+        )
+        assert PASSWORD.encode() not in done.stdout + done.stderr, "the password was told"
+        return done.returncode, json.loads(done.stdout)
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send it a signal."""

@@ -1,13 +1,8 @@
 """An account is not locked by trying: refused logins are counted at the servers, whoever tries."""
 
-import json
-import os
-import subprocess
-import sys
 from typing import Any
 
-from tests.acceptance.harness import AGENT, PASSWORD, WorldTestCase
-from tests.cli.test_setup import PROGRAM
+from tests.acceptance.harness import AGENT, WorldTestCase
 from tests.fakes.dovecot import eventually
 
 NEW = "another-horse-8Rw2"
@@ -19,26 +14,13 @@ class RefusedTests(WorldTestCase):
     def run_verb(self, *words: str) -> tuple[int, dict[str, Any], int, int]:
         """Run a verb; its status, its JSON, and the logins that were refused meanwhile, IMAP and SMTP."""
         before = self.dovecot.refusals(), self.sink.logins_refused
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, *words, "--config", str(self.config), "--json"],
-            capture_output=True,
-            timeout=120,
-            check=False,
-            env={**os.environ, "HOME": str(self.gateway.folder / "home")},
-        )
-        self.assertNotIn(PASSWORD.encode(), done.stdout + done.stderr)
-        told = json.loads(done.stdout)
+        status, told = self.gateway.run_verb(*words)
         return (
-            done.returncode,
+            status,
             told,
             self.dovecot.refusals() - before[0],
             self.sink.logins_refused - before[1],
         )
-
-    @property
-    def config(self) -> str:
-        """The settings of the service."""
-        return str(self.gateway.folder / "mailgateway.toml")
 
     def change_password(self) -> None:
         """Change it at both servers; every connection is cut."""

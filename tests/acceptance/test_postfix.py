@@ -1,19 +1,14 @@
 """A real mail server of another make, with its queue, between the service, the person, and the mailbox."""
 
-import json
-import os
 import shutil
 import smtplib
 import socket
 import ssl
-import subprocess
-import sys
 import tempfile
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any
 
 from twisted.trial.unittest import TestCase
 
@@ -27,7 +22,6 @@ from mailgateway.wire.sasl import Password
 from mailgateway.wire.smtp_outcome import Accepted, Outcome, Rejected
 from mailgateway.wire.submission import Submission
 from tests.acceptance.harness import AGENT, PASSWORD, RESULTS, ROBIN, Asked, WorldTestCase
-from tests.cli.test_setup import PROGRAM
 from tests.fakes.authority import Authority
 from tests.fakes.dovecot import Dovecot, eventually, require_dovecot
 from tests.fakes.postfix import REWRITTEN, SMALL, Postfix, require_postfix
@@ -114,19 +108,6 @@ class WalkCase(WorldTestCase):
         self.take(asked, delivery)
         return delivery
 
-    def smoke(self, *flags: str) -> tuple[int, dict[str, Any]]:
-        """Run ``mailgateway smoke``; its status and its JSON."""
-        config = self.gateway.folder / "mailgateway.toml"
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, "smoke", "--config", str(config), "--json", *flags],
-            capture_output=True,
-            timeout=120,
-            check=False,
-            env={**os.environ, "HOME": str(self.gateway.folder / "home")},
-        )
-        self.assertNotIn(PASSWORD.encode(), done.stdout + done.stderr)
-        return done.returncode, json.loads(done.stdout)
-
 
 class WalkTests(WalkCase):
     """By STARTTLS."""
@@ -147,7 +128,7 @@ class WalkTests(WalkCase):
 
     def test_smoke_beside_the_service(self) -> None:
         """Both halves are timed, the plus-address works, and the service takes it for no answer."""
-        status, told = self.smoke("--plus")
+        status, told = self.gateway.run_verb("smoke", "--plus")
         self.assertEqual((status, told["ok"]), (0, True), told)
         account = told["accounts"][0]
         self.assertEqual((account["folder"], account["junk"], account["plusAddress"]), ("INBOX", False, True))
@@ -194,7 +175,7 @@ class RewritingTests(WalkCase):
 
     def test_smoke_tells(self) -> None:
         """It is known by our own field, and the other id is told."""
-        status, told = self.smoke()
+        status, told = self.gateway.run_verb("smoke")
         self.assertEqual(status, 0, told)
         account = told["accounts"][0]
         self.assertTrue(account["rewritten"])

@@ -4,7 +4,9 @@ from typing import Any
 
 from mailgateway.operator.arrival import Arrival, arrival_of
 from mailgateway.operator.findings import State
-from mailgateway.operator.smoke import Smoked, smoke
+from mailgateway.operator.smoke import smoke, why_not_back
+from mailgateway.operator.smoked import Smoked
+from mailgateway.providers import of_imap
 from mailgateway.settings import Settings
 from tests.fakes.smtp_script import DROP
 from tests.operator.mail_world import ADDRESS, PASSWORD, WorldCase, reactor
@@ -79,6 +81,11 @@ class SmokeTests(WorldCase):
         self.assertEqual(self.failures(), ["main arrival"])
         self.assertEqual((told.folder, told.back_seconds), ("", None))
         self.assertIn("filter", self.only("main arrival").advice)
+
+    async def test_a_provider_that_hides_it(self) -> None:
+        """Where mail to oneself is not shown, its absence is called no proof."""
+        self.assertIn("says nothing of mail from others", why_not_back(of_imap("imap.gmail.com")))
+        self.assertNotIn("Gmail", why_not_back(of_imap("mail.example.org")))
 
     async def test_the_plus_address(self) -> None:
         """Mail to it that comes is told; one that the server refuses says what to set."""
