@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 60.0
 @click.option(
     "--status",
     type=click.Choice(["pending", "answered", "cancelled", "expired", "superseded"]),
-    help="Those that ended so; else those that wait.",
+    help="Those that stand so; else those that wait, or whose end their session has not read.",
 )
 @click.option("--answer", "reads", is_flag=True, help="Read how the question ended, as the session.")
 @session_option
