@@ -33,7 +33,10 @@ def config_path(given: str | os.PathLike[str] | None, environ: Mapping[str, str]
         if os.access(place, os.F_OK):
             return place
     looked = " and ".join(str(place) for place in places)
-    message = f"there are no settings; looked for {looked}; write one of them, or name another with --config"
+    message = (
+        f"there are no settings; looked for {looked}; make them with `mailgateway setup ADDRESS`, or name "
+        "another file with --config"
+    )
     raise ConfigError([Problem("", message)])
 
 
