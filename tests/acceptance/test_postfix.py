@@ -1,5 +1,6 @@
 """A real mail server of another make, with its queue, between the service, the person, and the mailbox."""
 
+import contextlib
 import shutil
 import smtplib
 import socket
@@ -247,3 +248,30 @@ class HabitTests(TestCase):
         with self.assertRaises(LoginRefused):
             await self.connect("submission", "wrong")
         eventually("the refusal is in the log", lambda: self.postfix.refusals() == 1)
+
+    async def test_nothing_is_left(self) -> None:
+        """After its end no process of it runs and no port answers; before, it listens on loopback alone."""
+        for port in self.postfix.ports.values():
+            self.assertRegex(_sockets(), rf"(?m)^ *\d+: 0100007F:{port:04X} 00000000:0000 0A ")
+        self.assertNotEqual(_working_in(self.folder / "postfix"), [])
+        self.postfix.stop()
+        self.assertEqual(_working_in(self.folder / "postfix"), [])
+        for port in self.postfix.ports.values():
+            with self.assertRaises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+def _sockets() -> str:
+    """The TCP sockets of this machine, as the kernel lists them."""
+    return Path("/proc/net/tcp").read_text("ascii")
+
+
+def _working_in(folder: Path) -> list[int]:
+    """The processes whose working directory lies in a folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if (entry / "cwd").readlink().is_relative_to(folder):
+                    found.append(int(entry.name))
+    return found

@@ -46,6 +46,18 @@ def require_postfix() -> str:
     return found
 
 
+def _running() -> list[tuple[int, int]]:
+    """The parent and the process group of every process that has not ended."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                state, parent, group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+                if state not in "ZX":
+                    found.append((int(parent), int(group)))
+    return found
+
+
 @define(eq=False)
 class Postfix:
     """The server, in ``folder``, whose parents others must be able to enter.
@@ -93,27 +105,16 @@ class Postfix:
         process, self._process = self._process, None
         if process is None:
             return
-        groups = {process.pid, *self._groups(process.pid)}
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(10)
-        for group in groups:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGKILL)
-
-    @staticmethod
-    def _groups(master: int) -> list[int]:
-        """The process groups of what the master has started."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                words = (entry / "stat").read_text().rpartition(")")[2].split()
-                if entry.name.isdigit() and int(words[1]) == master:
-                    found.append(int(words[2]))
-        return found
+        groups = {process.pid} | {group for parent, group in _running() if parent == process.pid}
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for group in groups:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(group, number)
+            with contextlib.suppress(AssertionError, subprocess.TimeoutExpired):
+                process.wait(5)
+                eventually("postfix is gone", lambda: groups.isdisjoint(each for _, each in _running()), 5)
+                return
+        raise AssertionError(f"postfix cannot be ended: {self.log()[-1500:]}")
 
     def log(self) -> str:
         """Read what it wrote."""
