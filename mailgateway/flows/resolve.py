@@ -113,7 +113,8 @@ def ending_id(question_id: QuestionId) -> EnvelopeId:
 def _tell_owner(tx: Tx, ended: Question) -> None:
     """File a notice that a question has ended: its id, and nothing of what it says."""
     happened = "was answered" if ended.status is QuestionStatus.ANSWERED else f"is {ended.status}"
-    read = f"Read how it ended: GET /questions/{ended.id}/answer, or `mailgateway questions {ended.id} --answer`."
+    ways = f"GET /questions/{ended.id}/answer, or `mailgateway questions {ended.id} --answer`"
+    read = f"Read how it ended: {ways}."
     envelopes.add(
         tx, ending(tx, ended, EnvelopeKind.NOTICE, Trust.SYSTEM, f"Question {ended.id} {happened}.", read)
     )
