@@ -37,6 +37,7 @@ VERBS = {
     "inbox": ("receive", "List what waits for the session."),
     "attachments": ("attachments", "Write the files that came with a message into a folder."),
     "ack": ("receive", "Take a message over, for good."),
+    "login": ("login", "Make a link that logs a person in to the web inbox."),
     "questions": ("questions", "List what waits for an answer, or show one question."),
     "answer": ("answer", "Answer a question, if nobody was faster."),
     "cancel": ("answer", "End a question without an answer; its session is told."),

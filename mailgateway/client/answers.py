@@ -48,6 +48,14 @@ class Health(TypedDict):
     proof: NotRequired[str | None]
 
 
+class LoginLink(TypedDict):
+    """``POST /logins``: the link, or the address to which it was mailed."""
+
+    expiresAt: str
+    url: NotRequired[str]
+    mailedTo: NotRequired[str]
+
+
 class Presence(TypedDict):
     """``POST /ping``."""
 

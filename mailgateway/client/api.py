@@ -17,6 +17,7 @@ from mailgateway.client.answers import (
     Event,
     Fate,
     Health,
+    LoginLink,
     Mode,
     Outbox,
     OutboxPage,
@@ -132,6 +133,10 @@ class Client(QuestionCalls):
     def set_mode(self, mode: Mode) -> Mode:
         """Set the mode of this machine; the one that holds then."""
         return cast("Mode", self._call("POST", "/mode", {"mode": mode})["mode"])
+
+    def login_link(self) -> LoginLink:
+        """Make a link that logs a person in to the web inbox, once; or have it mailed to the person."""
+        return cast("LoginLink", self._call("POST", "/logins"))
 
     # Sessions
 

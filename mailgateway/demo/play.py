@@ -253,6 +253,8 @@ class Demo:
         return "\n".join(
             (
                 f"API:          {self.service.url}  (key: {self.service.key_path})",
+                f"web inbox:    {self.service.url}/inbox",
+                f"  to log in:  mailgateway login --config {self.folder / 'mailgateway.toml'}",
                 f"IMAP:         127.0.0.1:{self.server.imap_port}, no TLS",
                 f"SMTP:         127.0.0.1:{self.server.smtp_port}, no TLS",
                 *(f"mailbox:      {user}  (password: {self.password_path(user)})" for user in self.passwords),

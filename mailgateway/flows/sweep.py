@@ -6,6 +6,7 @@ from datetime import timedelta
 from attrs import frozen
 
 from mailgateway.domain.identity import Identity
+from mailgateway.domain.people import IDLE
 from mailgateway.domain.question import QuestionEvent
 from mailgateway.flows.bell import Bell, Event, EventKind
 from mailgateway.flows.notify_person import ONCE_IN
@@ -17,6 +18,7 @@ from mailgateway.store import (
     fates,
     held,
     held_mails,
+    people,
     questions,
     reminders,
     sessions,
@@ -116,6 +118,7 @@ def _prune(tx: Tx, bodies_days: int, route_ttl: timedelta, discard: Callable[[st
     pruned += held_mails.forget_touched(tx)
     pruned += upkeep.prune_outbox(tx, memory)
     pruned += told.prune(tx, tx.now - ONCE_IN)
+    pruned += people.prune(tx, tx.now - IDLE)
     pruned += settles.prune_withheld(tx, tx.now - WITHHELD_FOR)
     pruned += sessions.forget_offline(tx, tx.now - OFFLINE_LIFE)
     for upload in uploads.older_than(tx, tx.now - UPLOAD_LIFE, LIMIT):

@@ -4,7 +4,7 @@
 return a ``Reply``, and what they raise becomes a ``Problem`` here.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred
 
@@ -14,12 +14,15 @@ from mailgateway.http.dispatch import Dispatch
 from mailgateway.http.doors import Doors
 from mailgateway.http.guards import Guards
 from mailgateway.http.keys import Bearer
+from mailgateway.http.pages import Pages
 from mailgateway.http.problems import problem_of
 from mailgateway.http.request import LimitedRequest, LimitedSite
 from mailgateway.http.routes import Call, Reply, Route, Streamed
 from mailgateway.http.table import ROUTES
 from mailgateway.settings import Role
 from mailgateway.shapes import printed
+
+T = TypeVar("T")
 
 
 def make_site(doors: Doors) -> LimitedSite:
@@ -39,7 +42,7 @@ def make_site(doors: Doors) -> LimitedSite:
 def _dispatch(doors: Doors) -> Dispatch:
     def answer(route: Route, request: LimitedRequest, parameters: dict[str, str]) -> "Deferred[bytes | None]":
         work = Deferred.fromCoroutine(_answer(doors, route, request, parameters))
-        return work if route.waits else _outliving(work)
+        return work if route.waits else outliving(work)
 
     def astray(request: LimitedRequest, refusal: Refusal) -> bytes:
         """Answer a path or a method that is not in the table."""
@@ -47,15 +50,15 @@ def _dispatch(doors: Doors) -> Dispatch:
         doors.requests["other", problem.status] += 1
         return request.set_problem(problem)
 
-    return Dispatch(ROUTES, answer, astray)
+    return Dispatch(ROUTES, answer, astray, Pages(doors).answer)
 
 
-def _outliving(work: Deferred[bytes | None]) -> Deferred[bytes | None]:
+def outliving(work: Deferred[T]) -> Deferred[T]:
     """Let a client that hangs up give up only its waiting: a change that has begun is finished.
 
     Cancelling it in the middle would leave a commit that nobody rings the bell for.
     """
-    listening: Deferred[bytes | None] = Deferred()
+    listening: Deferred[T] = Deferred()
 
     def done(result: Any) -> None:
         if not listening.called:

@@ -14,6 +14,7 @@ from twisted.python.failure import Failure
 
 from mailgateway.errors import Refusal
 from mailgateway.http.guards import NOT_A_PATH
+from mailgateway.http.keys import VISITOR
 from mailgateway.http.request import LimitedRequest
 from mailgateway.http.routes import Route
 
@@ -27,8 +28,15 @@ Astray = Callable[[LimitedRequest, Refusal], bytes]
 class Dispatch:
     """All that a site has."""
 
-    def __init__(self, routes: Iterable[Route], answer: Answer, astray: Astray) -> None:
+    def __init__(
+        self,
+        routes: Iterable[Route],
+        answer: Answer,
+        astray: Astray,
+        pages: Callable[[LimitedRequest], None],
+    ) -> None:
         self._answer = answer
+        self._pages = pages
         self._astray = astray
         self._plain: dict[str, dict[str, Route]] = {}
         self._patterns: dict[tuple[str, ...], dict[str, Route]] = {}
@@ -42,7 +50,10 @@ class Dispatch:
                 known["HEAD"] = route
 
     def answer(self, request: LimitedRequest) -> None:
-        """Begin to answer."""
+        """Begin to answer; people's pages have routes of their own."""
+        if request.verdict is VISITOR:
+            self._pages(request)
+            return
         try:
             route, parameters = self._find(request)
         except Refusal as refusal:

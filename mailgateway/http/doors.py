@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from attrs import Factory, define, field
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -77,6 +77,8 @@ class Doors:
     sender: Callable[[], Sender]
     uploads: Path
     mint: Callable[[int], bytes]
+    in_thread: Callable[[Callable[[], Any]], Deferred[Any]] = maybeDeferred
+    """Calls something that takes long, such as loading libraries, where nobody has to wait for it."""
     share: float = 1.0
     """The part of all places that the process has files for (``limits.share_of``)."""
     connections: Connections = field(

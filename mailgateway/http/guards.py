@@ -16,11 +16,14 @@ from twisted.web.http import Request
 
 from mailgateway.contract import API_VERSION
 from mailgateway.errors import Refusal
-from mailgateway.http.keys import NOBODY, Bearer, Keys
+from mailgateway.http.keys import NOBODY, VISITOR, Bearer, Keys
 from mailgateway.settings import Settings
 from mailgateway.shapes.kinds import CONTROL
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+PAGES = (b"/inbox", b"/login", b"/static")
+"""Where people's pages are."""
+
 FORWARDING = (
     b"forwarded",
     b"via",
@@ -86,7 +89,9 @@ class Guards:
         route = path.split(b"?", 1)[0]
         headers = request.requestHeaders
         bearer: Bearer | None
-        if route == b"/health" or (route == b"/metrics" and self._settings().daemon.metrics_open):
+        if is_page(route):
+            bearer = VISITOR
+        elif route == b"/health" or (route == b"/metrics" and self._settings().daemon.metrics_open):
             bearer = NOBODY
         else:
             bearer = self._bearer(headers.getRawHeaders(b"authorization", []))
@@ -104,6 +109,11 @@ class Guards:
     def _bearer(self, given: Sequence[bytes]) -> Bearer | None:
         scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
         return self._keys().bearer(token.strip()) if scheme.lower() == b"bearer" and token else None
+
+
+def is_page(path: bytes) -> bool:
+    """Whether a path is one of people's pages; those have a login of their own, and know no keys."""
+    return any(path == place or path.startswith(place + b"/") for place in PAGES)
 
 
 def _is_readable(path: bytes) -> bool:

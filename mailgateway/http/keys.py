@@ -39,6 +39,9 @@ class Bearer:
 NOBODY = Bearer("", None)
 """The sender of a request to a route that asks for no key."""
 
+VISITOR = Bearer("a visitor", None)
+"""The sender of a request to people's pages, before it is known who it is."""
+
 
 @frozen
 class NamedKey:

@@ -35,6 +35,10 @@ CLOSING_SECONDS = 15.0
 
 LARGEST_BODY = 1_000_000
 IN_MEMORY = 100_000
+LARGEST_FORM = 100_000
+"""Octets of a form of people's pages."""
+SMALL_FORM = 4_000
+"""Octets of a form that anybody may send; of larger ones there are few at a time."""
 MOST_CONNECTIONS = 1_000
 
 OWN_FILES = 50

@@ -19,10 +19,12 @@ from mailgateway.errors import Refusal
 from mailgateway.flows.uploads import UPLOAD_LIMIT
 from mailgateway.http.folder import Upload
 from mailgateway.http.guards import Guards
-from mailgateway.http.keys import Bearer
+from mailgateway.http.keys import VISITOR, Bearer
 from mailgateway.http.limits import (
     IN_MEMORY,
     LARGEST_BODY,
+    LARGEST_FORM,
+    SMALL_FORM,
     TOO_LARGE,
     Channel,
     Connections,
@@ -52,6 +54,8 @@ class LimitedRequest(Request):
     """Octets of the body so far."""
     path: bytes
     _most = LARGEST_BODY
+    _free = IN_MEMORY
+    """Octets of the body that need no place."""
     _place: Callable[[], None] | None = None
     """Gives back the place that a large body takes."""
 
@@ -72,7 +76,9 @@ class LimitedRequest(Request):
             self._refuse(TOO_LARGE)
 
     def _store(self, site: "LimitedSite", method: bytes, uri: bytes, length: int | None) -> IO[bytes]:
-        if isinstance(self.verdict, Bearer):
+        if self.verdict is VISITOR:
+            self._most, self._free = LARGEST_FORM, SMALL_FORM
+        elif isinstance(self.verdict, Bearer):
             if method == b"POST" and uri.split(b"?", 1)[0] == b"/attachments" and length != 0:
                 self._most = UPLOAD_LIMIT
                 if length is None or length <= UPLOAD_LIMIT:
@@ -91,7 +97,7 @@ class LimitedRequest(Request):
             self._refuse(TOO_LARGE)
         elif isinstance(self.verdict, Bearer):
             try:
-                if self.received > IN_MEMORY and self.upload is None:
+                if self.received > self._free and self.upload is None:
                     self._take_place(self.verdict)
                 (self.upload or self.content).write(data)
             except OSError:

@@ -1,7 +1,7 @@
 """The route table: every route, what it takes, gives, and may refuse."""
 
 from mailgateway import shapes
-from mailgateway.http import deliveries, process, sending, sessions
+from mailgateway.http import deliveries, logins, process, sending, sessions
 from mailgateway.http.doors import Doors
 from mailgateway.http.events import events
 from mailgateway.http.openapi import describe
@@ -113,6 +113,15 @@ ROUTES: tuple[Route, ...] = (
         "Free the reservation.",
         body=shapes.SessionRequest,
         codes=("not_yours",),
+    ),
+    Route(
+        "POST",
+        "/logins",
+        logins.make_link,
+        "Make a link that logs a person in to the web inbox, once; or have it mailed to the person.",
+        reply=shapes.LoginLink,
+        codes=("person_required", "send_budget"),
+        whole_machine=True,
     ),
     Route("GET", "/mode", sessions.show_mode, "The mode of this machine.", reply=shapes.Mode),
     Route(

@@ -7,7 +7,7 @@ all of it within ten seconds.
 import os
 import resource
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from attrs import define, evolve, field
 from twisted.application.service import IService, MultiService, Service
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, DeferredLock, maybeDeferred
 from twisted.internet.defer import TimeoutError as DeadlinePassed
+from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from mailgateway.daemons.accounts import AccountService, ScanBoard, stretched
@@ -100,6 +101,7 @@ class Gateway(MultiService):
             sender=self.sending,
             uploads=self.settings.daemon.state_dir / "uploads",
             mint=os.urandom,
+            in_thread=self._in_thread,
             share=share_of(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
         )
         self.listening.open(self.reactor, lambda: make_site(self._doors))
@@ -283,6 +285,10 @@ class Gateway(MultiService):
     def _stop_reactor(self) -> None:
         if self.running:
             self.reactor.stop()
+
+    def _in_thread(self, call: Callable[[], Any]) -> Deferred[Any]:
+        """Call something on the reactor's own threads."""
+        return deferToThreadPool(self.reactor, self.reactor.getThreadPool(), call)
 
     async def _attend(self) -> float:
         """Write to people what is due; in how many seconds to look again."""

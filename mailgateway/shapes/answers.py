@@ -71,6 +71,15 @@ class Mode:
 
 
 @frozen
+class LoginLink:
+    """A link that logs a person in once: ``url``, or the address to which it was mailed."""
+
+    expires_at: datetime
+    url: str | None = field(default=None, repr=False)
+    mailed_to: str | None = field(default=None, repr=False)
+
+
+@frozen
 class AttachmentShape:
     """A part of a mail that the claimant may fetch; ``size`` in bytes."""
 

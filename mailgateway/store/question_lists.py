@@ -29,6 +29,13 @@ def page(tx: Tx, wanted: Wanted, after: Position | None, limit: int) -> tuple[Qu
     return tuple(value_of(row) for row in tx.execute(query(tx, wanted, after, limit)))
 
 
+def count(tx: Tx, wanted: Wanted) -> int:
+    """How many questions there are of these."""
+    statement = select(func.count()).select_from(question).where(*_conditions(tx, wanted))
+    found: int = tx.execute(statement).scalar_one()
+    return found
+
+
 def query(tx: Tx, wanted: Wanted, after: Position | None, limit: int) -> "Select[Any]":
     """The statement of ``page``."""
     statement = select(question).where(*_conditions(tx, wanted))

@@ -153,6 +153,14 @@ def titles(tx: Tx, machine_id: MachineId, limit: int) -> tuple[str, ...]:
     return tuple(row.title or row.id for row in rows)
 
 
+def heard_last(tx: Tx, limit: int) -> tuple[tuple[SessionId, MachineId], ...]:
+    """The sessions of all machines that were heard of last, the latest first, each with its machine."""
+    rows = tx.execute(
+        select(session.c.id, session.c.machine_id).order_by(session.c.last_ping_at.desc()).limit(limit)
+    )
+    return tuple((row.id, row.machine_id) for row in rows)
+
+
 def last_ping(tx: Tx, machine_id: MachineId) -> datetime | None:
     """When a session of the machine pinged last."""
     return tx.execute(

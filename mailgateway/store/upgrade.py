@@ -24,7 +24,7 @@ from mailgateway.store.database import (
 )
 from mailgateway.store.tables import metadata
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Every revision in ``migrations/versions``, oldest first; the last is what this version works with."""
 
 HEAD = REVISIONS[-1]

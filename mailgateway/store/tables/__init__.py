@@ -31,6 +31,7 @@ from mailgateway.store.tables.outgoing import (
     thread,
     upload,
 )
+from mailgateway.store.tables.people import alias, login, login_link
 from mailgateway.store.tables.questions import answer, decision_log, question, question_revision
 from mailgateway.store.tables.schema import EPOCH, Instant, metadata
 from mailgateway.store.tables.sessions import machine, machine_name, mode, runtime, session
@@ -39,6 +40,7 @@ __all__ = [
     "EPOCH",
     "Instant",
     "account_health",
+    "alias",
     "answer",
     "attachment",
     "cursor",
@@ -51,6 +53,8 @@ __all__ = [
     "held_mail",
     "journal",
     "lease",
+    "login",
+    "login_link",
     "machine",
     "machine_name",
     "metadata",
