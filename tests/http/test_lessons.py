@@ -17,7 +17,9 @@ MODEL = "tests.flows.test_question_model.ModelTests.test_questions"
 RULES = "tests.domain.test_question_rules"
 VERBS = "tests.cli.test_questions"
 
-PAGES = "of the people's pages, and held there"
+PAGES = "tests.http.test_inbox_pages"
+DOOR = "tests.http.test_inbox_login"
+BROWSER = "tests.acceptance.test_inbox"
 NO_CHAT = "there is no chat about a question"
 NO_PUSH = "there are no push messages: mail is the alert"
 ONE_SERVICE = "clients do not look for servers: the settings name the one service"
@@ -64,22 +66,25 @@ LESSONS: dict[int, tuple[str, ...] | str] = {
     ),
     34: "of exposing the pages, and held there",
     35: "the command is an entry point of the package",
-    36: ("tests.http.test_api",),
-    37: ("tests.http.test_guards",),
+    36: ("tests.http.test_api", f"{DOOR}.CookieTests.test_a_name_forged_by_a_proxy_is_nobody"),
+    37: ("tests.http.test_guards", f"{DOOR}.ForgedTests.test_foreign_origins_and_hosts"),
     38: (f"{ASKED}.ForeignTests.test_an_instance_of_another_session_is_refused",),
     39: "the service opens no path that a request names",
     40: NO_CHAT,
     41: "answers are kept by the service alone; clients keep no files of them",
     42: NO_PUSH,
     43: (f"{WAITS}.EventTests.test_every_change_is_told",),
-    44: PAGES,
+    44: (f"{DOOR}.LinkTests.test_where_it_leads",),
     45: (f"{ASKED}.AnswerTests.test_the_answer_is_told_by_ids_and_read_apart",),
-    46: PAGES,
-    47: PAGES,
-    48: PAGES,
+    46: (f"{PAGES}.CardTests.test_the_loser_sees_who_won", f"{PAGES}.CardTests.test_sent_twice"),
+    47: (f"{BROWSER}.LiveTests.test_no_false_word_before_the_first_one",),
+    48: (f"{BROWSER}.AnswerTests.test_a_second_tap_does_nothing",),
     49: NO_PUSH,
-    50: PAGES,
-    51: (f"{LISTS}.ListTests.test_the_most_urgent_first_then_the_oldest",),
+    50: (f"{BROWSER}.AnswerTests.test_by_keys_alone", f"{BROWSER}.LiveTests.test_news_come_by_themselves"),
+    51: (
+        f"{LISTS}.ListTests.test_the_most_urgent_first_then_the_oldest",
+        f"{PAGES}.QueueTests.test_urgency_then_age_and_families_together",
+    ),
     52: "of a client that shows notices; a notice has one id for one ending",
     53: (
         f"{ASKED}.CreateTests.test_the_handle_is_all_that_is_needed",
