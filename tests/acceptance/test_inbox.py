@@ -93,6 +93,19 @@ class AnswerTests(InboxTestCase):
             page.locator("#notice", has_text="answered before yours came").wait_for()
             self.assertIn("Your note was not sent: mine", page.locator("#card").inner_text())
 
+    def test_no_answer_is_no_answer(self) -> None:
+        """With and without scripts: what is chosen by then is not sent in place of it."""
+        for scripts in (True, False):
+            handle = self.ask_question()
+            with self.window(java_script_enabled=scripts) as page:
+                page.goto(f"/inbox/questions/{handle['questionId']}")
+                page.get_by_text("SQLite").click()
+                page.locator("#note").fill("Not needed.")
+                page.get_by_role("button", name="Do not answer").click()
+                page.locator(".outcome", has_text="Cancelled").wait_for()
+            ended = self.read_answer(handle)
+            self.assertEqual((ended["type"], ended["status"]), ("lifecycle", "cancelled"))
+
     def test_a_second_tap_does_nothing(self) -> None:
         """While one is on its way, neither button sends anything more."""
         handle = self.ask_question()

@@ -45,8 +45,12 @@ class RouteCase(SynchronousTestCase):
     """A fresh service for each test."""
 
     def setUp(self) -> None:
-        self.rig = Rig()
+        self.rig = self.make_rig()
         self.ask = self.rig.ask
+
+    def make_rig(self) -> Rig:
+        """The service."""
+        return Rig()
 
     def refused(self, answer: Answer, status: int, code: str) -> None:
         """The answer is this problem, with a sentence."""

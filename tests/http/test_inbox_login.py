@@ -19,9 +19,9 @@ from mailgateway.settings import PersonDoor
 from mailgateway.store import outbox
 from mailgateway.store.tables import login, login_link
 from tests.http.case import RouteCase
-from tests.http.inbox_case import PUBLIC, Browser, InboxCase, words_of
+from tests.http.inbox_case import FORM, PUBLIC, Browser, InboxCase, words_of
 from tests.http.inbox_case import code_of as code_in
-from tests.http.rig import BOUND_PERSON, KEY, PERSON, Rig, request
+from tests.http.rig import BOUND_PERSON, KEY, PERSON, Client, Rig, request
 
 POSTS = [route.rule for route in ROUTES if route.method == "POST" and not route.open]
 
@@ -310,6 +310,19 @@ class ForgedTests(InboxCase):
             self.assertIn(answer.status, {400, 404}, odd)
             self.assertNotIn("set-cookie", answer.headers)
 
+    def test_methods(self) -> None:
+        """HEAD is as GET without its body; what a page does not know is named, with what it knows."""
+        head = self.rig.connect()
+        head.feed(request("HEAD", "/inbox", key=None, headers={"Cookie": self.browser.cookie}))
+        top, _, rest = head.text().partition(b"\r\n\r\n")
+        self.assertTrue(top.startswith(b"HTTP/1.1 200 "), top)
+        self.assertEqual(rest, b"")
+        put = self.rig.connect()
+        put.feed(request("PUT", "/inbox", key=None, headers={"Cookie": self.browser.cookie}))
+        self.assertIn(b"HTTP/1.1 405 ", put.text())
+        self.assertIn(b"Allow: GET, HEAD\r\n", put.text())
+        self.assertEqual(self.browser.get("/inbox/").headers["location"], "/inbox")
+
     def test_bodies_are_small(self) -> None:
         """A form over its size is refused before it was read, and what is no form is none."""
         client = self.rig.connect()
@@ -320,6 +333,28 @@ class ForgedTests(InboxCase):
         self.assertEqual(self.browser.post("/login", [], Content_Type="application/json").status, 400)
         many = [(f"f{number}", "x") for number in range(500)]
         self.assertEqual(self.browser.post("/login", many).status, 400)
+
+
+class LargeFormTests(InboxCase):
+    """Strangers may fill little of our memory."""
+
+    def test_few_large_forms_at_a_time(self) -> None:
+        """Small ones come through all the same, and a place is given back with its connection."""
+
+        def begin() -> Client:
+            client = self.rig.connect()
+            head = request("POST", "/login", b"x" * 50_000, key=None, headers={"Content-Type": FORM})
+            client.feed(head[:-30_000])
+            return client
+
+        clients = [begin() for _ in range(21)]
+        refused = clients[-1].answer()
+        assert refused is not None
+        self.refused(refused, 429, "too_many_waiting")
+        self.assertTrue(all(client.answer() is None for client in clients[:-1]))
+        self.assertEqual(Browser(self.rig).enter(code_in(self.link())).status, 303)
+        clients[0].hang_up()
+        self.assertIsNone(begin().answer())
 
 
 class FloodTests(InboxCase):

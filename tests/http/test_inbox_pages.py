@@ -177,6 +177,15 @@ class CardTests(PagesCase):
         self.assertNotIn(" checked", answer.body.decode())
         self.assertEqual(self.answered(changed, "sqlite").status, 303)
 
+    def test_other_options(self) -> None:
+        """What was chosen is not offered any more: that has changed, and is no mistake of the person's."""
+        handle = self.create()
+        self.changed("revise", handle, prompt="And now?", ambiguity="x", options=[OPTIONS[1]])
+        for values in (("sqlite",), ()):
+            answer = self.answered(handle, *values, note="keep me")
+            self.assertEqual(answer.status, 409)
+            self.assertIn("has changed meanwhile", words_of(answer))
+
     def test_no_answer_is_told_kindly(self) -> None:
         """Nothing chosen, too much, something that is not offered: said what to do, the words are kept."""
         handle = self.create()
@@ -192,6 +201,7 @@ class CardTests(PagesCase):
             self.assertIn(note, words_of(answer))
         self.assertEqual(self.answered(handle, "sqlite", note="x" * 10_001).status, 400)
         self.assertEqual(self.answered(handle, "sqlite", revision="no number").status, 400)
+        self.assertEqual(self.answered(handle, "sqlite", act="").status, 400)
         self.assertEqual(self.answered(handle, "sqlite", revision="9" * 30).status, 400)
         self.assertEqual(self.read(handle).json["type"], "pending")
 

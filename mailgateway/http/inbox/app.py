@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from attrs import frozen
+from attrs import evolve, frozen
 from klein import Klein
 from klein.interfaces import IKleinRequest
 from twisted.internet.defer import CancelledError, Deferred
@@ -58,6 +58,7 @@ ROUTES = (
     Route("POST", "/login", entering.log_in, open=True),
     Route("GET", "/static/<name>", assets.static, open=True),
     Route("GET", "/inbox", asked.queue),
+    Route("GET", "/inbox/", asked.to_queue),
     Route("GET", "/inbox/rows/<id>", asked.row),
     Route("GET", "/inbox/questions/<id>", asked.card),
     Route("POST", "/inbox/questions/<id>", asked.answer),
@@ -121,9 +122,11 @@ def _serving(house: House, route: Route) -> Callable[..., Deferred[bytes]]:
 def _astray(house: House) -> Callable[..., bytes]:
     def astray(request: LimitedRequest, failure: Any) -> bytes:
         """Answer a path or a method that is in no table."""
-        status = 405 if getattr(failure.value, "code", 404) == 405 else 404
-        visit = Visit(house.doors, request)
-        return _write(visit, _message(house, status, "There is no such page."))
+        known = getattr(failure.value, "valid_methods", None)
+        page = _message(house, 404 if known is None else 405, "There is no such page.")
+        if known is not None:
+            page = evolve(page, headers={"Allow": ", ".join(sorted(known))})
+        return _write(Visit(house.doors, request), page)
 
     return astray
 

@@ -28,6 +28,11 @@ async def queue(house: House, visit: Visit) -> Page:  # noqa: ARG001 (every page
     return house.page("queue.html", here="/inbox", queue=found, now=found.now)
 
 
+async def to_queue(house: House, visit: Visit) -> Page:  # noqa: ARG001 (as above)
+    """The queue, as people may type its address."""
+    return see_other("/inbox")
+
+
 async def row(house: House, visit: Visit) -> Page:
     """One line of the queue, for the script that keeps it up to date."""
     found, now = await flow.row(house.doors.database, house.waits, QuestionId(visit.parts["id"]))
@@ -82,15 +87,19 @@ async def answer(house: House, visit: Visit) -> Page:
     try:
         if len(note) > LONGEST_NOTE:
             raise Refusal("invalid_selection", TOO_LONG)
-        if not (revision.isascii() and revision.isdigit() and len(revision) < 10):
+        act = visit.field("act")
+        if act not in {"answer", "cancel"} or not (
+            revision.isascii() and revision.isdigit() and len(revision) < 10
+        ):
             raise Refusal("invalid", "the form is not one of this page; load it anew")
-        if visit.field("act") == "cancel":
+        if act == "cancel":
             await question_updates.cancel_by_person(
                 doors.database, doors.bell, person, question_id, int(revision), note or None
             )
             return see_other(there)
         question = (await flow.row(doors.database, house.waits, question_id))[0].question
-        values = _values(question, picked, note) if question.status is QuestionStatus.OPEN else picked
+        seen = question.status is QuestionStatus.OPEN and question.revision == int(revision)
+        values = _values(question, picked, note) if seen else picked
         await question_answers.answer(
             doors.database,
             doors.bell,
