@@ -20,7 +20,8 @@ from mailgateway.mail.verdict import Verdict
 from mailgateway.providers import offers
 from mailgateway.settings import Settings, parse
 from mailgateway.settings.rules import SECTIONS
-from mailgateway.settings.values import AccountTable, Key, OAuth, ServerTable
+from mailgateway.settings.values import Key, OAuth
+from mailgateway.settings.written import AccountTable, ServerTable
 
 TOP = Path(__file__).parent.parent
 DOCS = TOP / "docs"

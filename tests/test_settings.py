@@ -17,7 +17,7 @@ from mailgateway.secrets import Credential, PasswordCommand, PasswordEnv, Passwo
 from mailgateway.settings import Key, OAuth, Role, Settings, SingleMailboxProof, Tls, config_path, load, parse
 from mailgateway.settings.file import LARGEST_FILE
 from mailgateway.settings.rules import SECTIONS
-from mailgateway.settings.values import AccountTable, ServerTable
+from mailgateway.settings.written import AccountTable, ServerTable
 
 DOCS = Path(__file__).parent.parent / "docs"
 ENVIRON = {"HOME": "/home/robin"}

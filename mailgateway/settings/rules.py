@@ -25,7 +25,6 @@ from mailgateway.secrets import (
 from mailgateway.settings.tables import Reading, joined, overlaid, read, shown, tables
 from mailgateway.settings.values import (
     Account,
-    AccountTable,
     Daemon,
     Device,
     Key,
@@ -35,11 +34,11 @@ from mailgateway.settings.values import (
     Retention,
     Security,
     ServerSettings,
-    ServerTable,
     Settings,
     Tls,
 )
 from mailgateway.settings.warnings import is_allowed, is_loopback, warnings_of
+from mailgateway.settings.written import AccountTable, ServerTable
 
 T = TypeVar("T", bound=AttrsInstance)
 

@@ -372,32 +372,3 @@ class Settings:
     def sending(self) -> Account:
         """The account that mail of ours leaves from: the first watched one."""
         return self.watched[0]
-
-
-@frozen(kw_only=True)
-class ServerTable:
-    """``[accounts.TAG.imap]`` and ``.smtp`` as they are written: everything may be absent but the host."""
-
-    host: Annotated[str, HOST] = ""
-    port: Annotated[int | None, number(1, 65535)] = None
-    tls: Tls = Tls.IMPLICIT
-    ca_file: Annotated[Path | None, PLACE] = None
-    username: str = ""
-    password_file: Annotated[Path | None, PLACE] = None
-    password_command: str = ""
-    password_env: str = ""
-    credential: str = ""
-    vault: str = ""
-    token_command: str = ""
-    oauth: str = ""
-
-
-@frozen(kw_only=True)
-class AccountTable:
-    """``[accounts.TAG]`` as it is written."""
-
-    address: Annotated[str, ADDRESS]
-    from_name: str = "Coding agents"
-    watch: tuple[str, ...] = ()
-    sent_folder: str = ""
-    plus_address: bool = False
