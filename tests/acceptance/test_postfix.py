@@ -1,6 +1,7 @@
 """A real mail server of another make, with its queue, between the service, the person, and the mailbox."""
 
 import contextlib
+import os
 import shutil
 import smtplib
 import socket
@@ -23,6 +24,7 @@ from mailgateway.wire.sasl import Password
 from mailgateway.wire.smtp_outcome import Accepted, Outcome, Rejected
 from mailgateway.wire.submission import Submission
 from tests.acceptance.harness import AGENT, PASSWORD, RESULTS, ROBIN, Asked, WorldTestCase
+from tests.cli.test_setup import Terminal
 from tests.fakes.authority import Authority
 from tests.fakes.dovecot import Dovecot, eventually, require_dovecot
 from tests.fakes.postfix import REWRITTEN, SMALL, Postfix, require_postfix
@@ -143,6 +145,21 @@ class WalkTests(WalkCase):
         self.assertEqual([fate["from"] for fate in self.fates() if fate["step"] == "delivered"], [])
         self.assertEqual({fate["verdict"] for fate in self.fates() if fate["from"] == AGENT} - {"own"}, set())
         self.assertFalse(self.seen(account["messageId"]), "nothing flags it")
+
+    def test_operators_tools_in_a_terminal(self) -> None:
+        """What each does is shown line by line; nothing refused, and no secret on the screen."""
+        environment = {**os.environ, "HOME": str(self.folder / "home"), "TERM": "dumb"}
+        config = str(self.gateway.folder / "mailgateway.toml")
+        for verb, last in (
+            ("check", "main smtp login"),
+            ("smoke", "main arrival"),
+            ("doctor", "main arrival"),
+        ):
+            terminal = Terminal([verb, "--config", config], environment).start()
+            terminal.wait_for(last)
+            self.assertEqual(terminal.end(), 0, terminal.read)
+            self.assertNotIn(PASSWORD, terminal.read)
+        self.assertEqual(self.postfix.refusals(), 0)
 
 
 class ImplicitTests(WalkCase):
