@@ -22,6 +22,7 @@ from mailgateway.mail.letter_words import REST
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token
 
 HTML_LIMIT = 50_000
@@ -32,6 +33,10 @@ COLUMNS = 42
 
 FOLD_AFTER = 12
 """Lines on a phone that are shown of what stands below the options; a message of its own shows twice that."""
+
+MOST_CELLS = 10_000
+"""Cells of all tables of a text.  Rows need not be written out in full (GFM, section 4.10), so that a few
+bytes ask for many cells; a table that is over it, and those behind it, are shown as they were written."""
 
 _ATTACHED = "attachment:"
 _NOT_PROSE = re.compile(r" {0,3}(?:[`~|>#<]|[-*+] |\d{1,9}[.)] |(?:[-*_=] ?){3})| {4}|\t")
@@ -221,11 +226,33 @@ def _code(tokens: Sequence["Token"], at: int, options: Any, env: Any) -> str:
     return f"<pre><code>{shown.palette.code(token.content, language)}</code></pre>\n"
 
 
+def _table(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    """A table, while the text has cells left for it."""
+    from markdown_it.rules_block import table  # noqa: PLC0415 - see the module's docstring
+
+    left: int = state.env.get("cells", MOST_CELLS)
+    if left <= 0 or not table(state, start, end, True):
+        return False
+    columns = state.src.count("|", state.bMarks[start], state.eMarks[start]) + 1
+    row = start + 2
+    while left > 0 and row < end and not state.isEmpty(row):
+        left -= columns
+        row += 1
+    if left <= 0:
+        state.env["cells"] = 0
+        return False
+    if silent:
+        return True
+    state.env["cells"] = left
+    return bool(table(state, start, end, False))
+
+
 @lru_cache(maxsize=1)
 def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt  # noqa: PLC0415 - see the module's docstring
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     parser.validateLink = _is_web  # type: ignore[method-assign]  # the library's own way to say it
     renderer = parser.renderer
     for name, rule in {

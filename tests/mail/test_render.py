@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.mail.agent_text import clean_lines
-from mailgateway.mail.markdown import HTML_LIMIT, Shown, html_body
+from mailgateway.mail.markdown import HTML_LIMIT, MOST_CELLS, Shown, html_body
 from mailgateway.mail.render import WIDTH, plain_text
 
 
@@ -56,6 +56,17 @@ class HtmlTests(SynchronousTestCase):
         began = time.process_time()
         html_body("[" * HTML_LIMIT, Shown())
         self.assertLess(time.process_time() - began, 2)
+
+    def test_few_bytes_do_not_make_a_million_cells(self) -> None:
+        """Rows that are not written out count in full; over the bound a table is shown as it was written."""
+        huge = "|a" * 250 + "\n" + "|-" * 250 + "\n" + "|b\n" * 100 + "\n"
+        shown = html_body(huge * 3, Shown())
+        self.assertNotIn("<td", shown)
+        self.assertEqual(shown.count("|b"), 300)
+        small = "| a | b |\n|---|---|\n| c |\n\n"
+        self.assertEqual(html_body(small * 50, Shown()).count("<td"), 100)
+        self.assertLessEqual(html_body(small * 2_500, Shown()).count("<td"), MOST_CELLS)
+        self.assertEqual(html_body(small + huge + small, Shown()).count("<td"), 2)
 
     def test_the_libraries_are_loaded_late(self) -> None:
         """The start of the service does not pay for them."""
