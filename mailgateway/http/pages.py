@@ -32,7 +32,8 @@ class Pages:
             return
         self._waiting.append(request)
         if len(self._waiting) == 1:
-            self._doors.in_thread(lambda: import_module(APP)).addCallbacks(self._loaded, self._failed)
+            loading = self._doors.in_thread(lambda: import_module(APP))
+            loading.addCallback(self._loaded).addErrback(self._failed)
 
     def _loaded(self, module: Any) -> None:
         self._serve = module.serve_with(self._doors)
