@@ -19,6 +19,7 @@ VERBS = "tests.cli.test_questions"
 
 PAGES = "tests.http.test_inbox_pages"
 DOOR = "tests.http.test_inbox_login"
+FORGED = "tests.http.test_inbox_forged"
 BROWSER = "tests.acceptance.test_inbox"
 NO_CHAT = "there is no chat about a question"
 NO_PUSH = "there are no push messages: mail is the alert"
@@ -67,7 +68,7 @@ LESSONS: dict[int, tuple[str, ...] | str] = {
     34: "of exposing the pages, and held there",
     35: "the command is an entry point of the package",
     36: ("tests.http.test_api", f"{DOOR}.CookieTests.test_a_name_forged_by_a_proxy_is_nobody"),
-    37: ("tests.http.test_guards", f"{DOOR}.ForgedTests.test_foreign_origins_and_hosts"),
+    37: ("tests.http.test_guards", f"{FORGED}.ForgedTests.test_foreign_origins_and_hosts"),
     38: (f"{ASKED}.ForeignTests.test_an_instance_of_another_session_is_refused",),
     39: "the service opens no path that a request names",
     40: NO_CHAT,
