@@ -93,6 +93,37 @@ class AnswerTests(InboxTestCase):
             page.locator("#notice", has_text="answered before yours came").wait_for()
             self.assertIn("Your note was not sent: mine", page.locator("#card").inner_text())
 
+    def test_a_bad_line(self) -> None:
+        """When the service cannot be reached the page says so, keeps the words, and tries again when told."""
+        handle = self.ask_question()
+        with self.window() as page:
+            page.goto(f"/inbox/questions/{handle['questionId']}")
+            page.get_by_text("SQLite").click()
+            page.locator("#note").fill("Kept.")
+            self.gateway.stop()
+            page.get_by_role("button", name="Answer", exact=True).click()
+            page.locator("#unreached", has_text="did not answer").wait_for()
+            self.assertEqual(page.evaluate("document.activeElement.id"), "unreached")
+            self.gateway.start()
+            page.route("**/inbox/questions/*", lambda route: route.fulfill(status=503, body="<p>No.</p>"))
+            page.get_by_role("button", name="Answer", exact=True).click()
+            page.locator("#unreached", has_text="did not answer").wait_for()
+            page.unroute("**/inbox/questions/*")
+            page.get_by_role("button", name="Answer", exact=True).click()
+            page.get_by_text("Not yet read by the session.").wait_for()
+        self.answered_with(handle, "sqlite", note="Kept.")
+
+    def test_logged_out_meanwhile(self) -> None:
+        """Who answers with a login that has ended comes to the login; nothing is answered."""
+        handle = self.ask_question()
+        with self.window() as page:
+            page.goto(f"/inbox/questions/{handle['questionId']}")
+            page.get_by_text("SQLite").click()
+            page.context.clear_cookies()
+            page.get_by_role("button", name="Answer", exact=True).click()
+            page.get_by_role("heading", name="Log in").wait_for()
+        self.assertEqual(self.read_answer(handle)["type"], "pending")
+
     def test_no_answer_is_no_answer(self) -> None:
         """With and without scripts: what is chosen by then is not sent in place of it."""
         for scripts in (True, False):

@@ -198,6 +198,7 @@ class CardTests(PagesCase):
         self.assertEqual(self.answered(handle, "sqlite", note="x" * 10_001).status, 400)
         self.assertEqual(self.answered(handle, "sqlite", revision="no number").status, 400)
         self.assertEqual(self.answered(handle, "sqlite", act="").status, 400)
+        self.assertIn(b'id="card"', self.browser.last.body)
         self.assertEqual(self.answered(handle, "sqlite", revision="9" * 30).status, 400)
         self.assertEqual(self.read(handle).json["type"], "pending")
 

@@ -18,6 +18,7 @@ SAY = "Write what you want to say."
 SAY_WHAT = "Say in the note what you want instead."
 NONE = "That is none of the options. Choose one of them."
 ONE = "Choose one of the options; this question takes only one."
+ODD = "This form is not as the page was; here it is anew. Choose again."
 TOO_LONG = f"The note is too long: {LONGEST_NOTE} characters are taken."
 
 
@@ -91,7 +92,7 @@ async def answer(house: House, visit: Visit) -> Page:
         if act not in {"answer", "cancel"} or not (
             revision.isascii() and revision.isdigit() and len(revision) < 10
         ):
-            raise Refusal("invalid", "the form is not one of this page; load it anew")
+            raise Refusal("invalid_selection", ODD)
         if act == "cancel":
             await question_updates.cancel_by_person(
                 doors.database, doors.bell, person, question_id, int(revision), note or None

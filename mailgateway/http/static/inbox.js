@@ -190,6 +190,7 @@
     const form = event.target.closest?.("#answer");
     if (!form) return;
     form.ariaBusy = "true";
+    byId("unreached").hidden = true;
     for (const each of form.querySelectorAll("button")) each.disabled = true;
   });
 
@@ -200,7 +201,24 @@
     for (const each of form.querySelectorAll("button")) each.disabled = false;
   };
 
-  document.addEventListener("htmx:error", again);
+  // Nothing of use has come back: what was sent may or may not have arrived, and sending it again is safe.
+  const unreached = (event) => {
+    again();
+    const place = byId("unreached");
+    if (!event.target.closest?.("#answer") || !place) return;
+    place.hidden = false;
+    place.focus();
+    say(place.textContent);
+  };
+
+  document.addEventListener("htmx:error", unreached);
+  document.addEventListener("htmx:before:response", (event) => {
+    const status = event.detail?.ctx?.response?.status ?? 200;
+    if (!event.target.closest?.("#answer") || [200, 400, 409].includes(status)) return;
+    event.preventDefault(); // what came is no card
+    if (status === 401) location.reload();
+    else unreached(event);
+  });
   document.addEventListener("htmx:after:swap", () => {
     again();
     const place = byId("card");
