@@ -32,7 +32,7 @@ from mailgateway.daemons.submission import HELD_WORDS, SubmissionServer, reply_c
 from mailgateway.daemons.tasks import Tasks, to_the_end
 from mailgateway.daemons.watching import Held
 from mailgateway.domain.identity import Identity
-from mailgateway.domain.outbox import OutboxState, RecipientOutcome, RecipientVerdict
+from mailgateway.domain.outbox import OutboxRow, OutboxState, RecipientOutcome, RecipientVerdict
 from mailgateway.errors import PeerError, StoreError, Throttled
 from mailgateway.flows import outbox
 from mailgateway.flows.bell import Bell, EventKind, Numbered
@@ -243,19 +243,21 @@ class Sender(Service):
         account = self.logins.account.tag
         again: list[OutboxId] = []
         for doubtful in await outbox.doubtful(self.database, self.identity, account):
-            if await self._has_arrived(doubtful.message_id):
+            if await self._has_arrived(doubtful):
                 await to_the_end(outbox.arrived(self.database, self.bell, doubtful.id))
                 self._log.info("mail {id}: it lies in the Sent folder, so it was taken", id=doubtful.id)
             else:
                 again.append(doubtful.id)
         return again
 
-    async def _has_arrived(self, message_id: MessageId) -> bool:
-        """Whether a mail lies in the Sent folder; nobody who can look is no proof of it."""
+    async def _has_arrived(self, doubtful: OutboxRow) -> bool:
+        """Whether a mail lies in the Sent folder, by whichever id; nobody who can look is no proof of it."""
         if self.sent is None:
             return False
         try:
-            return await self.sent.find(message_id) is not None
+            if await self.sent.find(doubtful.message_id) is not None:
+                return True
+            return await self.sent.id_of(doubtful.id) is not None  # where the server gives ids of its own
         except PeerError as error:
             self._log.info("the Sent folder cannot be looked into now: {error}", error=error.text)
             return False

@@ -5,10 +5,11 @@ transactions of its own, and what fails in one does not keep the ones before it 
 """
 
 from mailgateway.domain.identity import Identity
+from mailgateway.domain.mode import Mode
 from mailgateway.flows import digest, reminders, settle
 from mailgateway.flows.bell import Bell
 from mailgateway.flows.letters import Mint, Sender
-from mailgateway.store import held_mails, settles
+from mailgateway.store import held_mails, modes, settles
 from mailgateway.store.database import Database, Tx
 
 LOOK_SECONDS = 60.0
@@ -26,7 +27,9 @@ async def attend(database: Database, bell: Bell, identity: Identity, sender: Sen
 
 
 def _wait(tx: Tx, identity: Identity) -> float:
-    """By the database's clock, which the rows go by."""
-    times = (settles.next_due(tx, identity.machine_id), held_mails.count(tx, identity.machine_id)[1])
+    """By the database's clock, which the rows go by; while the mode is off nothing that is held leaves."""
+    off = modes.current(tx, identity.machine_id) is Mode.OFF
+    held = None if off else held_mails.count(tx, identity.machine_id)[1]
+    times = (settles.next_due(tx, identity.machine_id), held)
     seconds = (max(SOONEST_SECONDS, (at - tx.now).total_seconds()) for at in times if at is not None)
     return min(LOOK_SECONDS, *seconds, LOOK_SECONDS)

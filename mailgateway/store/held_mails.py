@@ -61,7 +61,9 @@ def add(
             "words": "" if alone else words,
         },
     )
-    _hold(tx, outbox_id, hold)
+    tx.execute(
+        update(outbox).where(outbox.c.id == outbox_id).values(held_until=hold.until, next_attempt_at=None)
+    )
 
 
 def bundle_until(tx: Tx, session_id: SessionId) -> datetime | None:
@@ -119,18 +121,14 @@ def count(tx: Tx, machine_id: MachineId) -> tuple[int, datetime | None]:
 
 
 def hold_on(tx: Tx, held: HeldMail, hold: Hold) -> None:
-    """Hold it back for another reason, or until another time; nothing when it has gone meanwhile."""
-    done = tx.execute(
-        update(table).where(table.c.outbox_id == held.id).values(held_for=hold.why.value, until=hold.until)
-    )
+    """Hold it back for another reason, or until another time; nothing when somebody has taken it in hand."""
+    done = tx.execute(update(outbox).where(outbox.c.id == held.id, *_UNTOUCHED).values(held_until=hold.until))
     if done.rowcount == 1:
-        _hold(tx, held.id, hold)
-
-
-def _hold(tx: Tx, outbox_id: OutboxId, hold: Hold) -> None:
-    tx.execute(
-        update(outbox).where(outbox.c.id == outbox_id).values(held_until=hold.until, next_attempt_at=None)
-    )
+        tx.execute(
+            update(table)
+            .where(table.c.outbox_id == held.id)
+            .values(held_for=hold.why.value, until=hold.until)
+        )
 
 
 def let_go(tx: Tx, held: HeldMail) -> bool:

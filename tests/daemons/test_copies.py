@@ -199,6 +199,13 @@ class DoubtTests(CopyTestCase):
         self.assertEqual((self.state(sent), len(self.script.taken)), (OutboxState.SENT, 1))
         self.assertEqual(self.row(sent).recipients[0].state, "accepted")
 
+    def test_it_lies_there_by_another_id(self) -> None:
+        """Where the server gives mails ids of its own, our header tells which one it is."""
+        sent = self.lost()
+        self.folder.names[sent.outbox_id] = MessageId("<theirs@mx.example>")
+        self.later(700)
+        self.assertEqual((self.state(sent), len(self.script.taken)), (OutboxState.SENT, 1))
+
     def test_it_does_not(self) -> None:
         """Then it goes once more, and was looked for first."""
         sent = self.lost()

@@ -330,6 +330,16 @@ class QuietTests(HeldTestCase):
         assert sent.held_until is not None
         self.assertEqual(self.row(sent).held_until, sent.held_until + timedelta(hours=2))
 
+    def test_taken_in_hand_while_it_was_looked_at(self) -> None:
+        """Somebody sends it by hand, and it fails: a look that began before does not hold it for ever."""
+        sent = self.submit()
+        [held] = self.gateway.rows(lambda tx: held_mails.waiting(tx, IDENTITY.machine_id, 10))
+        self.assertTrue(self.gateway.rows(lambda tx: held_mails.let_go(tx, held)))
+        self.conclude(self.claim(), "try-later", 450)
+        self.gateway.rows(lambda tx: held_mails.hold_on(tx, held, held.hold))
+        self.assertEqual(self.row(sent).held_until, None)
+        self.assertIsNotNone(self.row(sent).next_attempt_at)
+
     def test_when_to_look_again(self) -> None:
         """At the end of the night by the database's clock, and each minute."""
         gateway = self.gateway
@@ -344,3 +354,6 @@ class QuietTests(HeldTestCase):
         self.assertEqual(wait(), 60)
         self.go_to("06:59:30")
         self.assertTrue(25 < wait() <= 30)
+        self.switch(Mode.OFF)
+        self.go_to("07:30")
+        self.assertEqual((wait(), self.held()), (60, 1), "looking more often frees nothing while it is off")
