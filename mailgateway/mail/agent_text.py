@@ -12,6 +12,12 @@ from mailgateway.mail.tag import without_tags
 LINK_TAKEN_OUT = "(mail link taken out)"
 """Stands where a raw ``mailto:`` link stood."""
 
+MOST_LAYERS = 8
+"""So often it is looked whether what was taken out has left another one behind."""
+
+_BUILDING = re.compile(r"[\[\]:]")
+"""What a tag and a mail link cannot do without."""
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _DIRECTION = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 """Characters that turn the direction of what follows, on the same line."""
@@ -39,17 +45,27 @@ def one_line(text: str) -> str:
 
 def safe_line(text: str, tags: frozenset[str]) -> str:
     """A session's words on one line, without the tags of these names and without mail links."""
-    return one_line(_without_mail_links(without_tags(_DIRECTION.sub("", clean_lines(text)), tags)))
+    return one_line(_without_both(_DIRECTION.sub("", clean_lines(text)), tags))
 
 
 def safe_markdown(text: str, tags: frozenset[str]) -> str:
     """A session's Markdown, lines kept, without the tags of these names and without mail links."""
-    return _without_mail_links(without_tags(clean_lines(text), tags))
+    return _without_both(clean_lines(text), tags)
 
 
 def safe_html(page: str, tags: frozenset[str]) -> str:
     """The same for what was rendered of it, where entities and escapes have become letters."""
     return _IN_HTML.sub(LINK_TAKEN_OUT, without_tags(page, tags))
+
+
+def _without_both(text: str, tags: frozenset[str]) -> str:
+    """Without tags and mail links, and without those that come together once others are taken out."""
+    for _ in range(MOST_LAYERS):
+        left = without_tags(_without_mail_links(text), tags)
+        if left == text:
+            return left
+        text = left
+    return _BUILDING.sub("", text)  # nobody writes so but to have something left over
 
 
 def _without_mail_links(text: str) -> str:
