@@ -182,10 +182,16 @@ def _with_hosts(tokens: Sequence["Token"]) -> Iterator["Token"]:
         yield token
         if token.type == "link_close":
             inside = False
-            if host and host.casefold() not in words.casefold():
+            if host and not _says(words, host):
                 note = Token("html_inline", "", 0)
                 note.content = f' <span class="host">({html.escape(host)})</span>'
                 yield note
+
+
+def _says(words: str, host: str) -> bool:
+    """Whether the words name the host, and not only one that ends or begins like it."""
+    whole = rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)"
+    return re.search(whole, words, re.IGNORECASE) is not None
 
 
 def _host(url: str) -> str:

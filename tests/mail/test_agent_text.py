@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from mailgateway.mail.agent_text import _without_mail_links, safe_line, safe_markdown
+from mailgateway.mail.markdown import Shown, html_body
 from mailgateway.mail.tag import without_tags
 
 TAGS = frozenset({"mg", "pi"})
@@ -50,6 +51,18 @@ class TakenOutTests(SynchronousTestCase):
     def test_whatever_is_put_together(self, text: str) -> None:
         """All of it from the pieces of both."""
         self.check(text)
+
+    def test_links_say_where_they_lead(self) -> None:
+        """The host stands behind a link whose words name another one, even one that holds it."""
+        for words, url, told in (
+            ("https://github.com/login", "https://hub.com/login", True),
+            ("t.com", "https://t.co/x", True),
+            ("here", "https://example.org/", True),
+            ("https://example.org/a", "https://example.org/b", False),
+            ("Look at example.org.", "https://example.org/b", False),
+        ):
+            page = html_body(f"[{words}]({url})", Shown())
+            self.assertEqual('class="host"' in page, told, page)
 
     def test_other_words_stay(self) -> None:
         """Brackets, colons and links elsewhere are left alone."""
